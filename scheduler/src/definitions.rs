@@ -1,15 +1,14 @@
-//! Changing definitions: store, revoke what executors hold of the old one, write the new one's
-//! logs, in this order. Returns only when nothing of the old definition can start any more, except
-//! what the result names.
+//! Changing definitions: one transaction, in which what executors hold of the old one is marked as revoked; then the question
+//! to the executors, and the new one's logs. What comes after the commit is there for speed: the reaper repeats the question,
+//! and pre-generation writes the logs. Returns only when nothing of the old definition can start any more, except what the
+//! result names.
 
-use crate::dispatch::Revocation;
 use crate::domain::audit::{Actor, AuditNote, Target};
-use crate::domain::task::{ScheduleKind, TaskSpec};
+use crate::domain::task::TaskSpec;
 use crate::domain::{AccessScope, Action, LogId, Reason, Status, TaskId};
 use crate::engine::Engine;
 use crate::store::{
-    Activity, DispatchedRun, NewTask, OutcomeStore, PlanStore, Result, SqlStore, TaskChange, TaskFilter, TaskView,
-    Unsent, audited_task,
+    Activity, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent, audited_task,
 };
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -21,10 +20,6 @@ pub struct NotRevoked {
     pub running: Vec<String>,
     /// Runs whose executor could not be asked; they may still start.
     pub unreachable: Vec<String>,
-    /// Fire time of the earliest run that was dropped.
-    first_dropped: Option<i64>,
-    /// Fires of the schedule that were dropped.
-    dropped_fires: usize,
 }
 
 /// The change from `before` to another definition or state.
@@ -68,11 +63,13 @@ impl TaskDefinitions {
         let now = self.engine.clock.now_ms();
         let held = self.store.apply_tasks(new, changes, now).await?;
         let mut not_revoked = Vec::with_capacity(changes.len());
-        for (change, held) in changes.iter().zip(held) {
-            not_revoked.push(self.follow(change, held, now).await?);
+        for held in held {
+            not_revoked.push(self.revoke(held).await?);
         }
-        for task in new.iter().filter(|task| task.activity.started) {
-            self.engine.pregenerator.write_task(task.id).await?;
+        let old = changes.iter().filter(|change| change.activity.started).map(|change| change.before.id);
+        let new = new.iter().filter(|task| task.activity.started).map(|task| task.id);
+        for id in old.chain(new) {
+            self.engine.pregenerator.write_task(id).await?;
         }
         self.wake.notify_one();
         Ok(not_revoked)
@@ -81,7 +78,7 @@ impl TaskDefinitions {
     /// Deletes a task; returns what could not be revoked.
     pub async fn delete(&self, before: &TaskView) -> Result<NotRevoked> {
         let held = self.store.delete_task(before, self.engine.clock.now_ms()).await?;
-        self.revoke(held, Reason::TaskDeleted).await
+        self.revoke(held).await
     }
 
     /// Pauses a task that has failed `count` times in a row, if it still is as it was.
@@ -110,63 +107,27 @@ impl TaskDefinitions {
         Ok(self.store.list_tasks(&AccessScope::All, &filter).await?.into_iter().next())
     }
 
-    async fn follow(&self, change: &TaskChange, held: Unsent, now: i64) -> Result<NotRevoked> {
-        let TaskChange { before, spec, activity, reason } = change;
-        let first_held = held.iter().map(|dispatched| dispatched.run.fire_time).min();
-        let not_revoked = self.revoke(held, *reason).await?;
-        if !activity.started && not_revoked.dropped_fires > 0 {
-            self.store.uncount(before.id, not_revoked.dropped_fires).await?;
-        }
-        if spec.routing != before.spec.routing {
-            let from = not_revoked.first_dropped.map_or(now, |fire_time| fire_time.min(now));
-            self.store.clear_cancelled(before.id, from).await?;
-        }
-        if spec.schedule == ScheduleKind::FixedDelay {
-            if let Some(since) = first_held.filter(|_| activity.started && not_revoked.first_dropped.is_some()) {
-                self.store.restart_chain(before.id, before.revision + 1, since).await?;
-            }
-        } else if let Some(from) = not_revoked.first_dropped.filter(|_| activity.started) {
-            // Never into the past: a retry that was dropped belonged to a fire that has been.
-            self.store.rewind(before.id, before.revision + 1, from.max(now), now).await?;
-        }
-        if activity.started {
-            self.engine.pregenerator.write_task(before.id).await?;
-        }
-        Ok(not_revoked)
-    }
-
-    /// Asks executors for what they hold unstarted.
-    async fn revoke(&self, held: Unsent, reason: Reason) -> Result<NotRevoked> {
+    /// Asks executors for what they hold unstarted. Should it not come to that, or to its end, the marks of the change's
+    /// own transaction have any node's reaper ask again.
+    async fn revoke(&self, held: Unsent) -> Result<NotRevoked> {
         if held.is_empty() {
             return Ok(NotRevoked::default());
         }
         let ids: Vec<LogId> = held.iter().map(|dispatched| dispatched.run.id).collect();
-        let took = self.engine.canceller.revoke(held.clone(), reason, false).await?;
+        let took = self.engine.canceller.revoke(held).await?;
         // What moved on between the transaction and the question (another attempt at another
         // executor) is asked once more where it is now.
         let asked =
             |id: &LogId| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
         let moved: Vec<LogId> = ids.iter().filter(|id| !asked(id)).copied().collect();
         let again = self.store.runs(None, &moved).await?;
-        let is_open =
-            |dispatched: &DispatchedRun| dispatched.run.status == Status::Dispatched && !dispatched.run.is_parent();
-        let again: Unsent = again.into_iter().filter(is_open).collect();
-        let second = if again.is_empty() {
-            Revocation::default()
-        } else {
-            self.engine.canceller.revoke(again, reason, false).await?
-        };
+        let again: Unsent =
+            again.into_iter().filter(|dispatched| dispatched.run.status == Status::Dispatched).collect();
+        let second = self.engine.canceller.revoke(again).await?;
         let text = |ids: &[LogId], more: &[LogId]| ids.iter().chain(more).map(ToString::to_string).collect();
-        let dropped = |id: &LogId| took.dropped.contains(id) || second.dropped.contains(id);
-        // A retry's fire has been, and a run that no schedule names has no instant: neither is
-        // owed another run.
-        let fires = held.iter().map(|dispatched| &dispatched.run);
-        let fires = fires.filter(|run| dropped(&run.id) && run.failures == 0 && run.trigger.is_scheduled());
         Ok(NotRevoked {
             running: text(&took.running, &second.running),
             unreachable: text(&took.unreachable, &second.unreachable),
-            first_dropped: fires.clone().map(|run| run.fire_time).min(),
-            dropped_fires: fires.filter(|run| run.parent_id.is_none()).count(),
         })
     }
 }

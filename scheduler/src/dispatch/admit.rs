@@ -119,7 +119,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                     continue;
                 }
                 (BlockStrategy::CoverEarly, Some(_)) if run.due_time <= now => {
-                    covered_runs.extend(holders.into_iter().filter(|holder| holder.stopping == Reason::None).cloned());
+                    covered_runs.extend(holders.into_iter().filter(|holder| !holder.is_stopping()).cloned());
                 }
                 _ => {}
             }

@@ -3,16 +3,16 @@
 use super::{SendError, Transport};
 use crate::cluster::{Clock, Registry};
 use crate::domain::{Executor, ExecutorId, LogId, Reason, Status, Transition};
-use crate::store::{DispatchStore, DispatchedRun, OutcomeStore, Result};
+use crate::store::{BATCH_MAX, DispatchStore, DispatchedRun, OutcomeStore, Result};
 use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What became of runs that executors had.
 #[derive(Debug, Default)]
 pub struct Revocation {
-    /// Dropped before they started; cancelled now.
+    /// Dropped before they started: cancelled now, or, after an edit, on their way again.
     pub dropped: Vec<LogId>,
     /// Running: they go on.
     pub running: Vec<LogId>,
@@ -46,22 +46,65 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         Self { store, clock, registry, transport }
     }
 
-    /// Revokes `runs` (DISPATCHED), leaving those that have started unless `running_too`.
-    pub async fn revoke(&self, runs: Vec<DispatchedRun>, reason: Reason, running_too: bool) -> Result<Revocation> {
-        let mut by_executor: HashMap<ExecutorId, Vec<DispatchedRun>> = HashMap::new();
-        let mut parents = Vec::new();
-        for dispatched in runs {
-            if dispatched.run.is_parent() {
-                parents.push(dispatched);
+    /// Asks for what a change of their task revoked: `runs` (DISPATCHED, marked in the transaction of the change). What has
+    /// not started goes on under the present definition or ends; what has goes on as it is. Parents follow their shards.
+    pub async fn revoke(&self, mut runs: Vec<DispatchedRun>) -> Result<Revocation> {
+        runs.retain(|dispatched| !dispatched.run.is_parent());
+        let (answers, unreachable) = self.ask_all(runs, false).await;
+        let mut took = Revocation { unreachable, ..Revocation::default() };
+        let (mut unstarted, mut started) = (Vec::new(), Vec::new());
+        for (dispatched, outcome) in answers {
+            if self.has_not_started(&dispatched, outcome) {
+                unstarted.push(dispatched.run);
+                continue;
+            }
+            // Of an unknown run that may have started the executor's next list tells, or its result.
+            if outcome != CancelOutcome::Unknown {
+                started.push((dispatched.run.id, dispatched.run.version));
+            }
+            took.running.push(dispatched.run.id);
+        }
+        self.store.leave_running(&started).await?;
+        for batch in unstarted.chunks(BATCH_MAX) {
+            took.dropped.extend(self.store.settle_revoked(batch, self.clock.now_ms()).await?);
+        }
+        Ok(took)
+    }
+
+    /// Tells executors to stop `runs` (DISPATCHED, no parents), started or not.
+    async fn stop_at_executors(&self, runs: Vec<DispatchedRun>, reason: Reason) -> Result<Revocation> {
+        let (answers, unreachable) = self.ask_all(runs, true).await;
+        let mut took = Revocation { unreachable, ..Revocation::default() };
+        let mut changes = Vec::new();
+        for (dispatched, outcome) in answers {
+            if self.has_not_started(&dispatched, outcome) {
+                let change = Transition::of(&dispatched.run, Status::Cancelled, reason);
+                changes.push(Transition { finished_at: self.clock.now_ms(), ..change });
             } else {
-                by_executor.entry(dispatched.run.executor_id).or_default().push(dispatched);
+                took.running.push(dispatched.run.id);
             }
         }
-        let mut took = Revocation::default();
+        for batch in changes.chunks(BATCH_MAX) {
+            took.dropped.extend(self.store.change(batch).await?);
+        }
+        Ok(took)
+    }
+
+    /// Asks the executors of `runs` to cancel them; also those whose executor could not be asked.
+    async fn ask_all(
+        &self,
+        runs: Vec<DispatchedRun>,
+        running_too: bool,
+    ) -> (Vec<(DispatchedRun, CancelOutcome)>, Vec<LogId>) {
+        let mut by_executor: HashMap<ExecutorId, Vec<DispatchedRun>> = HashMap::new();
+        for dispatched in runs {
+            by_executor.entry(dispatched.run.executor_id).or_default().push(dispatched);
+        }
+        let (mut answers, mut unreachable) = (Vec::new(), Vec::new());
         let mut messages = Vec::new();
         for (executor_id, mut runs) in by_executor {
             let Some(executor) = self.registry.find(executor_id) else {
-                took.unreachable.extend(runs.iter().map(|dispatched| dispatched.run.id));
+                unreachable.extend(runs.iter().map(|dispatched| dispatched.run.id));
                 continue;
             };
             while !runs.is_empty() {
@@ -70,16 +113,19 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
                 runs = rest;
             }
         }
-        let mut changes = Vec::new();
         for (runs, answer) in join_all(messages).await {
-            self.read(&runs, answer, reason, &mut took, &mut changes);
+            match answer {
+                Ok(outcomes) if outcomes.len() == runs.len() => answers.extend(runs.into_iter().zip(outcomes)),
+                Ok(_) | Err(_) => unreachable.extend(runs.iter().map(|dispatched| dispatched.run.id)),
+            }
         }
-        for batch in changes.chunks(crate::store::BATCH_MAX) {
-            took.dropped.extend(self.store.change(batch).await?);
-        }
-        let closed = self.close_parents(parents, reason, &took).await?;
-        took.dropped.extend(closed);
-        Ok(took)
+        (answers, unreachable)
+    }
+
+    /// Whether it certainly has not, and will not: `Unknown` is refused by the executor from now on, should it still arrive.
+    fn has_not_started(&self, dispatched: &DispatchedRun, outcome: CancelOutcome) -> bool {
+        outcome == CancelOutcome::Dropped
+            || (outcome == CancelOutcome::Unknown && dispatched.run.due_time > self.clock.now_ms() + UNKNOWN_MARGIN_MS)
     }
 
     /// Stops `runs` (DISPATCHED) for `reason`, wherever they are: the wish is written down first,
@@ -117,7 +163,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         }
         // A parent ends with its shards.
         stopping.retain(|dispatched| !dispatched.run.is_parent());
-        let took = self.revoke(stopping, reason, true).await?;
+        let took = self.stop_at_executors(stopping, reason).await?;
         Ok(Revocation { noted: noted.len(), ..took })
     }
 
@@ -147,16 +193,19 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         Ok(count)
     }
 
-    /// Repeats every stop that no executor has confirmed yet.
+    /// Repeats every stop, and every revocation, that no executor has confirmed yet.
     pub async fn repeat_stops(&self, limit: u64) -> Result<usize> {
         self.stop_shards().await?;
+        let marked = self.store.stopping(limit).await?;
+        let (revoked, stopped): (Vec<_>, Vec<_>) =
+            marked.into_iter().partition(|dispatched| dispatched.stopping.is_revocation());
+        let mut dropped = self.revoke(revoked).await?.dropped.len();
         let mut by_reason: HashMap<Reason, Vec<DispatchedRun>> = HashMap::new();
-        for dispatched in self.store.stopping(limit).await? {
+        for dispatched in stopped {
             by_reason.entry(dispatched.stopping).or_default().push(dispatched);
         }
-        let mut dropped = 0;
         for (reason, runs) in by_reason {
-            dropped += self.revoke(runs, reason, true).await?.dropped.len();
+            dropped += self.stop_at_executors(runs, reason).await?.dropped.len();
         }
         Ok(dropped)
     }
@@ -172,64 +221,4 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         let answer = self.transport.cancel(&executor, &message).await.map(|ack| ack.outcomes);
         (runs, answer)
     }
-
-    fn read(
-        &self,
-        runs: &[DispatchedRun],
-        answer: std::result::Result<Vec<CancelOutcome>, SendError>,
-        reason: Reason,
-        took: &mut Revocation,
-        changes: &mut Vec<Transition>,
-    ) {
-        let outcomes = match answer {
-            Ok(outcomes) if outcomes.len() == runs.len() => outcomes,
-            Ok(_) | Err(_) => {
-                took.unreachable.extend(runs.iter().map(|dispatched| dispatched.run.id));
-                return;
-            }
-        };
-        let now = self.clock.now_ms();
-        for (dispatched, outcome) in runs.iter().zip(outcomes) {
-            match outcome {
-                // `Unknown` is refused by the executor from now on, should it still arrive.
-                CancelOutcome::Dropped | CancelOutcome::Unknown
-                    if outcome == CancelOutcome::Dropped || dispatched.run.due_time > now + UNKNOWN_MARGIN_MS =>
-                {
-                    if goes_on(dispatched, reason) {
-                        changes.push(Transition::of(&dispatched.run, Status::Retry, Reason::GivenBack));
-                    } else {
-                        changes.push(Transition {
-                            finished_at: now,
-                            ..Transition::of(&dispatched.run, Status::Cancelled, reason)
-                        });
-                    }
-                }
-                // Of an unknown run that may have started the executor's next list tells, or its result.
-                _ => took.running.push(dispatched.run.id),
-            }
-        }
-    }
-
-    /// A parent none of whose shards has started is cancelled with them.
-    async fn close_parents(
-        &self,
-        parents: Vec<DispatchedRun>,
-        reason: Reason,
-        took: &Revocation,
-    ) -> Result<HashSet<LogId>> {
-        if parents.is_empty() || !(took.running.is_empty() && took.unreachable.is_empty()) {
-            return Ok(HashSet::new());
-        }
-        let now = self.clock.now_ms();
-        let unstarted = parents.iter().filter(|parent| parent.run.due_time > now && !goes_on(parent, reason));
-        let changes: Vec<Transition> = unstarted
-            .map(|parent| Transition { finished_at: now, ..Transition::of(&parent.run, Status::Cancelled, reason) })
-            .collect();
-        self.store.change(&changes).await
-    }
-}
-
-/// Manual runs, and children started by a parent, run under the new definition.
-fn goes_on(dispatched: &DispatchedRun, reason: Reason) -> bool {
-    reason == Reason::TaskEdited && !dispatched.run.trigger.is_scheduled()
 }

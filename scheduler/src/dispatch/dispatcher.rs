@@ -243,18 +243,12 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     async fn still_current(&self, outgoing_runs: Vec<OutgoingRun>) -> Vec<OutgoingRun> {
         let runs: Vec<Run> = outgoing_runs.iter().map(|outgoing| outgoing.run.clone()).collect();
         let Ok(tasks) = self.tasks.of(&runs).await else { return outgoing_runs };
-        let now = self.clock.now_ms();
         let (current, outdated): (Vec<_>, Vec<_>) = outgoing_runs
             .into_iter()
             .partition(|p| tasks.get(p.run.task_id).is_some_and(|task| task.revision == p.run.revision));
-        let back = |outgoing: OutgoingRun| {
-            let change =
-                Transition { finished_at: 0, ..Transition::of(&outgoing.run, Status::Retry, Reason::Undelivered) };
-            (outgoing.run, change)
-        };
         if !outdated.is_empty() {
-            tracing::info!(runs = outdated.len(), now, "refused runs of an old definition go no further");
-            self.change(outdated.into_iter().map(back).collect()).await;
+            tracing::info!(runs = outdated.len(), "refused runs of an old definition go no further");
+            self.settle_outdated(outdated.into_iter().map(|outgoing| outgoing.run).collect()).await;
         }
         current
     }

@@ -1,7 +1,7 @@
 //! Which runs of a batch must no longer run, and why.
 
 use super::dispatcher::{Dispatcher, Failed};
-use super::outgoing::{OutgoingRun, takes_over};
+use super::outgoing::OutgoingRun;
 use crate::domain::instant::local_words;
 use crate::domain::rules::WindowAction;
 use crate::domain::task::{Maintenance, MisfireStrategy};
@@ -38,12 +38,13 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             let at = now + self.settings.lead_ms + UNREADABLE_PAUSE_MS;
             self.queue.push_at(unreadable.into_iter().map(|run| (at, run)));
         }
-        let (mut outgoing_runs, mut steps) = (Vec::with_capacity(runs.len()), Vec::new());
-        let mut reopened: HashMap<TaskId, i64> = HashMap::new();
+        let (mut outgoing_runs, mut steps, mut outdated) = (Vec::with_capacity(runs.len()), Vec::new(), Vec::new());
         for run in runs {
             let task = tasks.get(run.task_id);
-            if let Some(task) = task.filter(|task| is_of_old_definition(task, &run) && takes_over(task, run.reason)) {
-                reopened.entry(task.id).and_modify(|at| *at = run.fire_time.min(*at)).or_insert(run.fire_time);
+            if task.is_some_and(|task| is_of_old_definition(task, &run)) {
+                self.queue.blocked.leave(&run);
+                outdated.push(run);
+                continue;
             }
             match self.step_of(&run, task, &overdue, now) {
                 Some(change) => {
@@ -54,14 +55,16 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             }
         }
         self.change(steps).await;
-        for (task, from) in reopened {
-            if let Some(task) = tasks.get(task)
-                && let Err(error) = self.store.reopen(task, from, now).await
-            {
-                tracing::warn!(%error, task = task.id.0, from, "a fire given up by an old definition is not taken over");
-            }
-        }
+        self.settle_outdated(outdated).await;
         Ok(outgoing_runs)
+    }
+
+    /// Edited since: the edit has cancelled the row and this is a copy, which loses at the version; or an attempt of the old
+    /// definition came back after the edit, whose fire may be the new one's.
+    pub(super) async fn settle_outdated(&self, runs: Vec<Run>) {
+        if let Err(error) = self.store.settle_revoked(&runs, self.clock.now_ms()).await {
+            self.postpone(runs, &error);
+        }
     }
 
     /// The step of a run that is not to run now; `None` for one that is.
@@ -70,12 +73,6 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             Some(Transition { message, finished_at: now, ..Transition::of(run, to, reason) })
         };
         let Some(task) = task else { return end(Status::Cancelled, Reason::TaskDeleted, String::new()) };
-        // Edited since: the edit has cancelled the row and this is a copy, which loses at the
-        // version; or an attempt of the old definition came back after the edit, and is not
-        // repeated; its instant may be the new definition's.
-        if is_of_old_definition(task, run) {
-            return end(Status::Cancelled, Reason::TaskEdited, String::new());
-        }
         if task.is_expired(run, now) {
             return end(Status::Expired, Reason::Expired, format!("{} ms after it was due", now - run.due_time));
         }

@@ -1,7 +1,7 @@
 //! A run on its way through the dispatcher.
 
 use crate::domain::routing::{NoExecutor, Routing};
-use crate::domain::task::{self, BlockScope, Delivery};
+use crate::domain::task::{self, BlockScope};
 use crate::domain::{Executor, ExecutorId, Reason, Run, Status, Task};
 use crate::store::RefusedAttempt;
 use carillon_protocol::{BlockStrategy, DispatchItem};
@@ -63,16 +63,6 @@ impl UnroutedRun {
             NoExecutor::NoIdle { .. } => Reason::AllBusy,
             _ => Reason::NoExecutor,
         }
-    }
-}
-
-/// Whether the definition that is valid now owes a run for an instant that an earlier one gave up
-/// for `reason`: it certainly did not start, or that is unknown and the task wants it at least once.
-pub fn takes_over(task: &Task, reason: Reason) -> bool {
-    match reason {
-        Reason::ExecutorGone | Reason::Undelivered | Reason::GivenBack => true,
-        Reason::OutcomeUnknown => task.spec.delivery == Delivery::AtLeastOnce,
-        _ => false,
     }
 }
 

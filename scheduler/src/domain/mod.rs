@@ -29,6 +29,7 @@ pub mod quota;
 pub mod rate_limit;
 pub mod reason;
 pub mod refusal;
+pub mod revocation;
 pub mod routing;
 pub mod rules;
 pub mod schedule;

@@ -118,6 +118,12 @@ impl Reason {
         matches!(self, Self::TaskEdited | Self::TaskStopped | Self::TaskPaused)
     }
 
+    /// Whether a change of the task's definition revokes runs for it: what has not started, not what is under way.
+    #[must_use]
+    pub fn is_revocation(self) -> bool {
+        self.is_given_up() || self == Self::TaskDeleted
+    }
+
     /// Whether it says what a queued run waits for.
     #[must_use]
     pub fn is_wait(self) -> bool {

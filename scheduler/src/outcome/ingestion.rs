@@ -210,7 +210,7 @@ fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Ta
         RunStatus::WaitTimedOut => Reason::WaitTimedOut,
     };
     // What was told to stop and did not succeed has been stopped, however it ended.
-    let reason = if row.stopping == Reason::None { reason } else { row.stopping };
+    let reason = if row.is_stopping() { row.stopping } else { reason };
     let message = match (reason, result.status) {
         (Reason::Covered, RunStatus::Cancelled) => "stopped: a later run of the task replaced it".to_owned(),
         _ => result.message.clone(),

@@ -229,12 +229,21 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
             return Ok(0);
         }
         let now = self.clock.now_ms();
+        // What a change of its task revoked, and never started, may go on under the new definition.
+        let (revoked, lost): (Vec<_>, Vec<_>) = lost
+            .into_iter()
+            .partition(|(dispatched, reason)| dispatched.stopping.is_revocation() && *reason == Reason::ExecutorGone);
+        let revoked: Vec<Run> = revoked.into_iter().map(|(dispatched, _)| dispatched.run).collect();
+        let mut moved = HashSet::new();
+        for batch in revoked.chunks(BATCH_MAX) {
+            moved.extend(self.store.settle_revoked(batch, now).await?);
+        }
         let changes: Vec<Transition> = lost
             .iter()
             .map(|(dispatched, reason)| {
                 let run = &dispatched.run;
                 // What was to be stopped has ended, or never started: that is no failure.
-                if dispatched.stopping != Reason::None {
+                if dispatched.is_stopping() {
                     return Transition {
                         finished_at: now,
                         ..Transition::of(run, Status::Cancelled, dispatched.stopping)
@@ -248,7 +257,6 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
                 }
             })
             .collect();
-        let mut moved = HashSet::new();
         for batch in changes.chunks(BATCH_MAX) {
             moved.extend(self.store.change(batch).await?);
         }

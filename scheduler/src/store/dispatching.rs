@@ -4,7 +4,7 @@ use super::attempts::{KEEP_ENDED, KEEP_REFUSED, cut, delete_logs};
 use super::dialect::Kind;
 use super::planning::bucket;
 use super::sql::{DISPATCHED, ID_VERSION, QUEUED};
-use super::sql_store::retrying;
+use super::sql_store::{Transaction, retrying};
 use super::values::{clean, to_json};
 use super::{DispatchStore, Result, RunDispatch, SqlStore};
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
@@ -134,6 +134,19 @@ impl DispatchStore for SqlStore {
         Ok(read.await?.into_iter().collect())
     }
 
+    async fn settle_revoked(&self, runs: &[Run], now: i64) -> Result<HashSet<LogId>> {
+        if runs.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let (moved, changes) = retrying(|| self.settle_revoked_once(runs, now)).await?;
+        count_ended(changes.iter());
+        Ok(moved)
+    }
+
+    async fn leave_running(&self, runs: &[(LogId, i64)]) -> Result<()> {
+        self.unmark(runs).await
+    }
+
     async fn change(&self, changes: &[Transition]) -> Result<HashSet<LogId>> {
         const ACTION: &str = "change the state of runs";
         if changes.is_empty() {
@@ -151,10 +164,14 @@ impl DispatchStore for SqlStore {
             let read = self.query(ACTION, &CHANGED, [keys.into()]);
             read.await?.into_iter().collect()
         };
-        let ended = changes.iter().filter(|change| change.to.is_terminal() && moved.contains(&change.id));
-        RUNS_ENDED.add(ended.map(|change| (change.app_id, change.to, change.reason, 1)));
+        count_ended(changes.iter().filter(|change| moved.contains(&change.id)));
         Ok(moved)
     }
+}
+
+fn count_ended<'a>(changes: impl Iterator<Item = &'a Transition>) {
+    let ended = changes.filter(|change| change.to.is_terminal());
+    RUNS_ENDED.add(ended.map(|change| (change.app_id, change.to, change.reason, 1)));
 }
 
 type EndedRow = (LogId, i64, i32, i64, &'static str, String);
@@ -205,14 +222,6 @@ impl SqlStore {
 
     /// Steps that end attempts and not their runs; answers how many rows moved.
     async fn change_keeping(&self, action: &'static str, keys: &str, changes: &[Transition]) -> Result<u64> {
-        let of = |change: &Transition| -> Option<EndedRow> {
-            let last = change.ended?;
-            let (reason, message) = (change.reason.as_str(), clean(&cut(&change.message)));
-            Some((change.id, change.version, last.number, last.due_time, reason, message))
-        };
-        let ended: Vec<EndedRow> = changes.iter().filter_map(of).collect();
-        let last = ended.iter().map(|row| (row.0, row.2)).collect::<Vec<_>>();
-        let ended = to_json(action, &ended)?;
         retrying(|| async {
             let tx = self.begin(action).await?;
             let moved = tx.execute(&CHANGE, [keys.into()]).await?;
@@ -221,12 +230,27 @@ impl SqlStore {
                 tx.rollback().await?;
                 return Ok(0);
             }
-            tx.execute(&KEEP_ENDED, [ended.clone().into()]).await?;
-            self.trim_attempts(&tx, action, &last).await?;
+            self.keep_ended(&tx, changes).await?;
             tx.commit().await?;
             Ok(moved)
         })
         .await
+    }
+
+    /// Keeps the attempts that these steps end without ending their runs, after they are taken.
+    pub(super) async fn keep_ended(&self, tx: &Transaction<'_>, changes: &[Transition]) -> Result<()> {
+        let of = |change: &Transition| -> Option<EndedRow> {
+            let last = change.ended?;
+            let (reason, message) = (change.reason.as_str(), clean(&cut(&change.message)));
+            Some((change.id, change.version, last.number, last.due_time, reason, message))
+        };
+        let ended: Vec<EndedRow> = changes.iter().filter_map(of).collect();
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let last = ended.iter().map(|row| (row.0, row.2)).collect::<Vec<_>>();
+        tx.execute(&KEEP_ENDED, [to_json(tx.action(), &ended)?.into()]).await?;
+        self.trim_attempts(tx, tx.action(), &last).await
     }
 
     /// Dispatches runs of which some were refused by another executor; answers how many rows moved.

@@ -4,7 +4,7 @@ use super::SqlStore;
 use super::template::Text as _;
 use super::{
     attempts, backfills, calendars, claiming, cluster, dispatching, executors, housekeeping, keys, links, logs, outbox,
-    outcome, permits, planning, quotas, rates, revoking, rules, skips, statistics,
+    outcome, permits, planning, quotas, rates, revoked_runs, revoking, rules, skips, statistics,
 };
 
 impl SqlStore {
@@ -29,6 +29,7 @@ impl SqlStore {
             planning::STATEMENTS,
             quotas::STATEMENTS,
             rates::STATEMENTS,
+            revoked_runs::STATEMENTS,
             revoking::STATEMENTS,
             rules::STATEMENTS,
             skips::STATEMENTS,

@@ -54,6 +54,7 @@ mod query;
 mod quotas;
 mod rates;
 mod ready_calendars;
+mod revoked_runs;
 mod revoking;
 mod roles;
 mod row;

@@ -4,7 +4,7 @@ use super::cluster::LEASE_RENEW;
 use super::dialect::Kind;
 use super::row::{FromRow as _, column};
 use super::rows::TASK_COLUMNS;
-use super::sql::{CANCELLED, SUCCEEDED};
+use super::sql::{CANCELLED, GIVEN_UP, SUCCEEDED};
 use super::sql_store::retrying;
 use super::task_columns::spec_list;
 use super::template::Text as _;
@@ -110,7 +110,7 @@ fn may_take_over() -> String {
     format!(
         "l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index AND \
          l.parent_id = 0 AND +l.status = {CANCELLED} AND l.revision < v.n_revision AND \
-         l.reason IN ('task_edited', 'task_stopped', 'task_paused')"
+         l.reason IN ({GIVEN_UP})"
     )
 }
 
@@ -140,10 +140,6 @@ impl PlanStore for SqlStore {
         let mut found = read_tasks(&rows)?;
         self.fill_calendars(&mut found).await?;
         Ok(found)
-    }
-
-    async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()> {
-        self.move_back(task.id, task.revision, task.schedule.next_owed(from), now).await
     }
 
     async fn skipped(&self, since: &[(TaskId, i64)], until: i64, limit: u64) -> Result<Vec<(TaskId, i64)>> {
@@ -178,12 +174,6 @@ impl SqlStore {
     pub async fn watermark(&self) -> Result<i64> {
         let earliest: Vec<Option<i64>> = self.query("read the watermark", &WATERMARK, []).await?;
         Ok(earliest.first().copied().flatten().unwrap_or(NEVER))
-    }
-
-    /// Moves a watermark back to `first`, if it lies beyond.
-    pub(super) async fn move_back(&self, id: TaskId, revision: i64, first: i64, now: i64) -> Result<()> {
-        let values = [id.into(), revision.into(), first.into(), now.into()];
-        self.execute("move a watermark back", &MOVE_BACK, values).await.map(drop)
     }
 
     async fn write_ahead_once(

@@ -5,8 +5,8 @@ use super::attempts::delete_logs;
 use super::dialect::Sql;
 use super::error::Result;
 use super::rows;
-use super::sql::{CANCELLED, ID};
-use super::sql_store::{SqlStore, Transaction, retrying};
+use super::sql::{DISPATCHED, GIVEN_UP, ID, ID_VERSION, REVOCATIONS};
+use super::sql_store::{SqlStore, Transaction};
 use super::values::to_json;
 use crate::domain::task::NEVER;
 use crate::domain::{LogId, Reason, Status, TaskId};
@@ -26,6 +26,24 @@ statements!(
         d.batch(1, ID),
         d.or_ignore("outbox", "id")
     ),
+    // What executors hold is asked for after the commit, by whichever node: the mark outlives a crash. What a stop or a
+    // pause revoked stays so under a later start, save what that fires anew. The version stays: nothing was decided.
+    MARK_HELD = |_| format!(
+        "UPDATE task_log SET stopping = CASE WHEN {{2}} = 'task_edited' AND stopping IN ('task_stopped', 'task_paused') \
+         AND fire_time < {{3}} THEN stopping ELSE {{2}} END WHERE task_id = {{1}} AND status = {DISPATCHED} AND \
+         shard_index >= 0 AND stopping IN ('', {REVOCATIONS})"
+    ),
+    KEEP_RUNNING =
+        |d| {
+            d.update_rows(
+        "task_log",
+        "stopping = ''",
+        ID_VERSION,
+        &format!(
+            "l.id = v.n_id AND l.version = v.n_version AND +l.status = {DISPATCHED} AND l.stopping IN ({REVOCATIONS})"
+        ),
+    )
+        },
     UNCOUNT = |_| "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}".into(),
 );
 
@@ -37,6 +55,8 @@ pub(super) struct Revocation {
     pub task_id: TaskId,
     pub reason: Reason,
     pub keeps_unscheduled: bool,
+    /// Whether it begins or ends to be sharded: shards and single runs of one instant exclude each other.
+    pub changes_shape: bool,
     /// The watermark now: what fires from there on is planned, and counted, again.
     pub next: i64,
     pub now: i64,
@@ -58,71 +78,10 @@ impl SqlStore {
         tx.execute(&wait, [id.into()]).await.map(drop)
     }
 
-    /// Restarts the chain of a fixed delay when executors gave up the run that it waited for. No link of
-    /// it, given up or not, fired before `since` (ms).
-    pub async fn restart_chain(&self, id: TaskId, revision: i64, since: i64) -> Result<()> {
-        retrying(|| self.restart_chain_once(id, revision, since)).await
-    }
-
-    async fn restart_chain_once(&self, id: TaskId, revision: i64, since: i64) -> Result<()> {
-        let tasks = super::PlanStore::tasks(self, &[id]).await?;
-        let Some(task) = tasks.first() else { return Ok(()) };
-        let first = task.schedule.next_after(task.schedule.anchor);
-        let tx = self.begin("restart a chain").await?;
-        // Sets nothing yet: it holds the row, so that the chain goes on in one way only.
-        let is_waiting = sql!(format!(
-            "UPDATE task SET turn = turn + 1 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
-                 next_fire_at = {NEVER}"
-        ));
-        if tx.execute(&is_waiting, [id.into(), revision.into()]).await? == 0 {
-            return tx.rollback().await;
-        }
-        // By the task's logs: the outbox has those of every task.
-        let forget = sql!(|d| d.delete_from(
-            "outbox",
-            &format!(
-                "(SELECT g.id AS n_id FROM task_log g WHERE g.task_id = {{1}} AND g.fire_time >= {{2}} AND \
-                 +g.status = {CANCELLED} AND g.reason IN ('task_edited', 'task_stopped', 'task_paused')) v"
-            ),
-            "l.id = v.n_id",
-        ));
-        tx.execute(&forget, [id.into(), since.into()]).await?;
-        let others = sql!(|d| format!(
-            "SELECT f.id FROM task_log l {} outbox f ON f.id = l.id WHERE l.task_id = {{1}} AND l.fire_time >= {{2}} AND \
-             l.revision = {{3}} AND l.trigger_kind IN ('schedule', 'misfire') LIMIT 1",
-            d.join_in_order()
-        ));
-        let others: Vec<i64> = tx.query(&others, [id.into(), since.into(), revision.into()]).await?;
-        if others.is_empty() {
-            let set = sql!("UPDATE task SET next_fire_at = {2} WHERE id = {1}");
-            tx.execute(&set, [id.into(), first.into()]).await?;
-        }
-        tx.commit().await
-    }
-
-    /// Clears cancelled fires of a task that never ran, from `from` (ms) on: shards and single runs
-    /// of one instant exclude each other when the routing changes. Runs that were started on request
-    /// stay, so that the caller can see what became of them.
-    pub async fn clear_cancelled(&self, id: TaskId, from: i64) -> Result<()> {
-        let which = format!(
-            "task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN ('task_edited', 'task_stopped', \
-             'task_paused') AND trigger_kind IN ('schedule', 'misfire')",
-            Status::Cancelled as i16
-        );
-        retrying(|| async {
-            let tx = self.begin("clear cancelled runs").await?;
-            for sql in delete_logs(self.backend, &which) {
-                tx.execute(&sql, [id.into(), from.into()]).await?;
-            }
-            tx.commit().await
-        })
-        .await
-    }
-
     /// Cancels what no executor has, in the task's own transaction; reads what executors have.
     pub(super) async fn revoke(&self, tx: &Transaction<'_>, taken: &Revocation) -> Result<Unsent> {
         const SCHEDULED: &str = " AND trigger_kind IN ('schedule', 'misfire')";
-        let Revocation { task_id, reason, keeps_unscheduled, next, now } = *taken;
+        let Revocation { task_id, reason, keeps_unscheduled, changes_shape, next, now } = *taken;
         let cancel = |which: &str| {
             Sql::new(
                 self.backend,
@@ -151,6 +110,8 @@ impl SqlStore {
             rows::DISPATCHED_COLUMNS,
             Status::Dispatched as i16
         ));
+        let marks = [task_id.into(), reason.as_str().into(), next.into()];
+        tx.execute(&MARK_HELD, marks).await?;
         let held = tx.query(&held, [task_id.into()]).await?;
         // Once more: a run may have come back from its executor between the two.
         tx.execute(&cancel, values).await?;
@@ -167,12 +128,25 @@ impl SqlStore {
         if keeps_unscheduled {
             tx.execute(&keep, [task_id.into()]).await?;
         }
+        if changes_shape {
+            let which = format!(
+                "task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN ({GIVEN_UP}) AND trigger_kind IN \
+                 ('schedule', 'misfire')",
+                Status::Cancelled as i16
+            );
+            for sql in delete_logs(self.backend, &which) {
+                tx.execute(&sql, [task_id.into(), next.min(now).into()]).await?;
+            }
+        }
         Ok(held)
     }
 
-    /// Takes fires that executors gave up for a stop or a pause out of what `max_fires` counts.
-    pub async fn uncount(&self, id: TaskId, fires: usize) -> Result<()> {
-        let values = [id.into(), (fires as i64).into()];
-        self.execute("uncount fires", &UNCOUNT, values).await.map(drop)
+    /// Takes the mark off runs that have started: they go on.
+    pub(super) async fn unmark(&self, runs: &[(LogId, i64)]) -> Result<()> {
+        const ACTION: &str = "leave revoked runs that have started";
+        if runs.is_empty() {
+            return Ok(());
+        }
+        self.execute(ACTION, &KEEP_RUNNING, [to_json(ACTION, runs)?.into()]).await.map(drop)
     }
 }

@@ -13,6 +13,11 @@ pub const RETRY: i16 = Status::Retry as i16;
 pub const SUCCEEDED: i16 = Status::Succeeded as i16;
 pub const FAILED: i16 = Status::Failed as i16;
 pub const CANCELLED: i16 = Status::Cancelled as i16;
+
+/// Reasons that [`Reason::is_given_up`](crate::domain::Reason::is_given_up).
+pub const GIVEN_UP: &str = "'task_edited', 'task_stopped', 'task_paused'";
+/// Reasons that [`Reason::is_revocation`](crate::domain::Reason::is_revocation).
+pub const REVOCATIONS: &str = "'task_edited', 'task_stopped', 'task_paused', 'task_deleted'";
 pub const EXPIRED: i16 = Status::Expired as i16;
 
 /// Rows in one statement at most; larger batches are cut by the callers.

@@ -194,13 +194,14 @@ impl SqlStore {
             return Err(changed_meanwhile(ACTION, before));
         }
         self.fit_skips(tx, before, spec, now).await?;
+        let changes_shape = (spec.routing == Routing::Sharding) != (before.spec.routing == Routing::Sharding);
         let taken = Revocation {
             task_id: before.id,
             reason: *reason,
             // Runs without a schedule continue under the new definition, unless that has no place
             // for it.
-            keeps_unscheduled: *reason == Reason::TaskEdited
-                && (spec.routing == Routing::Sharding) == (before.spec.routing == Routing::Sharding),
+            keeps_unscheduled: *reason == Reason::TaskEdited && !changes_shape,
+            changes_shape,
             next,
             now,
         };
@@ -229,7 +230,7 @@ impl SqlStore {
             return Err(changed_meanwhile(ACTION, before));
         }
         let (task_id, reason) = (before.id, Reason::TaskDeleted);
-        let taken = Revocation { task_id, reason, keeps_unscheduled: false, next: NEVER, now };
+        let taken = Revocation { task_id, reason, keeps_unscheduled: false, changes_shape: false, next: NEVER, now };
         let held = self.revoke(&tx, &taken).await?;
         tx.commit().await?;
         Ok(held)

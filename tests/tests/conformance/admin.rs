@@ -32,8 +32,6 @@ pub trait Admin: Send + Sync {
     async fn skip_fire(&self, task: &TaskView, skip: &Skip, now: i64) -> Result<Skipped>;
     /// Lets a cancelled fire come.
     async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()>;
-    /// Takes fires that executors gave up out of the count.
-    async fn uncount(&self, id: TaskId, fires: usize);
     /// Every log of a task, by fire time and shard.
     async fn logs(&self, task: TaskId) -> Vec<LogView>;
     /// What is kept of the attempts of a log of that tenant, oldest first.
@@ -91,10 +89,6 @@ impl Admin for SqlAdmin {
 
     async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
         self.store.restore_fire(task, fire_time, is_named, now).await
-    }
-
-    async fn uncount(&self, id: TaskId, fires: usize) {
-        self.store.uncount(id, fires).await.unwrap();
     }
 
     async fn logs(&self, task: TaskId) -> Vec<LogView> {
@@ -159,10 +153,6 @@ impl Admin for ModelStore {
 
     async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
         self.restore_fire(task, fire_time, is_named, now).await
-    }
-
-    async fn uncount(&self, id: TaskId, fires: usize) {
-        self.uncount(id, fires).await.unwrap();
     }
 
     async fn logs(&self, task: TaskId) -> Vec<LogView> {

@@ -4,7 +4,7 @@ use crate::fixture::{World, dispatch_of, edit, edit_to, pause, start, stop, succ
 use carillon::domain::plan::{Fire, Plan, Window, plan};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TaskId, Transition, Trigger};
-use carillon::store::{NewRun, SqlStore, TaskChange, TaskView};
+use carillon::store::{NewRun, TaskChange, TaskView};
 
 cases!(
     an_edit_keeps_what_no_schedule_names,
@@ -14,17 +14,13 @@ cases!(
     a_fire_taken_over_has_origin_number_and_priority_of_its_plan,
     a_task_is_paused_with_a_note_and_goes_on,
     a_fixed_rate_counts_from_its_start_or_its_last_change,
-    a_fire_revoked_by_an_edit_does_not_count,
+    a_fire_revoked_by_an_edit_counts_once,
     a_fire_revoked_by_a_pause_does_not_count,
     a_task_that_was_stopped_begins_to_count_again,
     fires_planned_again_count_once,
     only_fires_of_the_schedule_count,
-);
-
-databases!(
     runs_that_executors_hold_become_links_of_a_fixed_delay,
     of_a_sharded_fire_the_parent_becomes_the_link,
-    a_chain_starts_again_when_its_link_is_given_up,
 );
 
 /// Runs of each trigger, due in a minute, in the order of [`UNSCHEDULED`].
@@ -217,13 +213,14 @@ async fn under_way(world: &World, name: &str) -> (TaskView, Vec<Run>) {
     (before, runs)
 }
 
-/// What executors hold of it is dropped.
-async fn drop_held(world: &World, run: &Run, reason: Reason) {
+/// Its executor has dropped it.
+async fn settle(world: &World, run: &Run) {
     let held = world.row(run).await.dispatched.run;
-    world.moved(&held, Status::Cancelled, reason).await;
+    let moved = world.store.settle_revoked(std::slice::from_ref(&held), world.now).await.unwrap();
+    assert_eq!(moved, [run.id].into());
 }
 
-async fn a_fire_revoked_by_an_edit_does_not_count(world: World) {
+async fn a_fire_revoked_by_an_edit_counts_once(world: World) {
     for (case, passes_first) in [("dropped first", false), ("planned first", true)] {
         let (task, runs) = under_way(&world, case).await;
         let last = runs[9].fire_time;
@@ -236,9 +233,8 @@ async fn a_fire_revoked_by_an_edit_does_not_count(world: World) {
             pregenerate(&world, task.id).await;
             assert_eq!(world.task(task.id).await.fires, 10);
         }
-        drop_held(&world, &runs[3], Reason::TaskEdited).await;
-        world.store.rewind(task.id, task.revision + 1, runs[3].fire_time, now).await.unwrap();
-        assert_eq!(world.task(task.id).await.fires, 3, "{case}");
+        settle(&world, &runs[3]).await;
+        assert_eq!(world.row(&runs[3]).await.dispatched.run.revision, 2, "{case}: it goes on");
         pregenerate(&world, task.id).await;
         let after = world.task(task.id).await;
         assert_eq!((after.fires, after.next_fire_at), (10, NEVER), "{case}");
@@ -251,11 +247,11 @@ async fn a_fire_revoked_by_a_pause_does_not_count(world: World) {
     let (task, runs) = under_way(&world, "task").await;
     let now = runs[2].fire_time;
     world.change(pause(&task, "why"), now).await.unwrap();
-    drop_held(&world, &runs[3], Reason::TaskPaused).await;
     let paused = world.task(task.id).await;
     assert_eq!(paused.fires, 4, "what executors were given counts until they have given it up");
-    world.admin.uncount(task.id, 1).await;
+    settle(&world, &runs[3]).await;
     let paused = world.task(task.id).await;
+    assert_eq!(paused.fires, 3);
     world.change(start(&paused), now).await.unwrap();
     assert_eq!(world.task(task.id).await.fires, 3);
     pregenerate(&world, task.id).await;
@@ -280,10 +276,11 @@ async fn a_task_that_was_stopped_begins_to_count_again(world: World) {
 async fn fires_planned_again_count_once(world: World) {
     let task = world.started(&ten_times("task")).await;
     pregenerate(&world, task.id).await;
-    let runs = world.rows(task.id).await;
     for at in [4, 0, 9] {
-        let from = runs[at].dispatched.run.fire_time;
-        world.store.rewind(task.id, 1, from, world.now).await.unwrap();
+        let run = world.rows(task.id).await.remove(at).dispatched.run;
+        let from = run.fire_time;
+        world.moved(&run, Status::Cancelled, Reason::CancelledManually).await;
+        world.admin.restore_fire(&world.task(task.id).await, from, true, world.now).await.unwrap();
         let moved = world.task(task.id).await;
         assert_eq!((moved.fires, moved.next_fire_at), (at as i64, from));
         pregenerate(&world, task.id).await;
@@ -332,7 +329,7 @@ async fn held(world: &World) -> (TaskView, Vec<Run>) {
     (task, held)
 }
 
-async fn runs_that_executors_hold_become_links_of_a_fixed_delay(world: World, _: SqlStore) {
+async fn runs_that_executors_hold_become_links_of_a_fixed_delay(world: World) {
     let (task, runs) = held(&world).await;
     assert!(world.admin.watched(task.id).await.is_empty());
     let links = [&runs[0], &runs[2]];
@@ -357,7 +354,7 @@ async fn runs_that_executors_hold_become_links_of_a_fixed_delay(world: World, _:
     assert_eq!(moved, [(vec![task.id], next), (vec![], next)], "the chain goes on in one way only");
 }
 
-async fn of_a_sharded_fire_the_parent_becomes_the_link(world: World, _: SqlStore) {
+async fn of_a_sharded_fire_the_parent_becomes_the_link(world: World) {
     let parent = world.queued_parent().await;
     let shards = world.shards_of(&parent, 2);
     assert!(world.store.dispatch_shards(NodeId(1), &parent, &shards, world.now).await.unwrap());
@@ -370,27 +367,4 @@ async fn of_a_sharded_fire_the_parent_becomes_the_link(world: World, _: SqlStore
     // What is stopped has no chain.
     world.change(stop(&world.task(task.id).await), world.now).await.unwrap();
     assert!(world.rows(task.id).await.iter().all(|row| row.dispatched.run.revision == 2));
-}
-
-async fn a_chain_starts_again_when_its_link_is_given_up(world: World, store: SqlStore) {
-    let (task, runs) = held(&world).await;
-    world.change(to_delay(&task), world.now).await.unwrap();
-    let next = async || world.task(task.id).await.next_fire_at;
-    let since = runs[0].fire_time;
-    let restart = async |revision| store.restart_chain(task.id, revision, since).await.unwrap();
-    let given_up = async |run: &Run| {
-        let now = world.row(run).await.dispatched.run;
-        world.moved(&now, Status::Cancelled, Reason::TaskEdited).await;
-        restart(2).await;
-    };
-    given_up(&runs[0]).await;
-    assert_eq!(next().await, NEVER, "another link goes on");
-    assert_eq!(world.admin.watched(task.id).await, [runs[2].id]);
-    restart(1).await;
-    assert_eq!(next().await, NEVER, "of another definition");
-    given_up(&runs[2]).await;
-    assert_eq!(next().await, world.now + 5_000);
-    assert!(world.admin.watched(task.id).await.is_empty());
-    restart(2).await;
-    assert_eq!(next().await, world.now + 5_000, "it goes on already");
 }

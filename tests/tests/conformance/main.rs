@@ -78,6 +78,7 @@ mod lease;
 mod edits;
 mod links;
 mod planning;
+mod revoked_runs;
 mod skips;
 mod takeover;
 mod unscheduled_runs;

@@ -30,7 +30,7 @@ enum Step {
     Transition { pick: u64, to: usize, reason: usize, stale: bool },
     Settle,
     StartRun { task: usize, second: i64, trigger: usize, key: Option<u8> },
-    Rewind { second: i64 },
+    Revoke { pick: u64, stale: bool },
     Skip { second: i64 },
     Restore { second: i64 },
     Redefine { to: Activity },
@@ -60,7 +60,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Settle),
         2 => (0..2usize, 0i64..8, 0..TRIGGERS.len(), prop::option::of(0u8..3))
             .prop_map(|(task, second, trigger, key)| Step::StartRun { task, second, trigger, key }),
-        1 => (0i64..8).prop_map(|second| Step::Rewind { second }),
+        3 => (pick(), stale()).prop_map(|(pick, stale)| Step::Revoke { pick, stale }),
         2 => (0i64..8).prop_map(|second| Step::Skip { second }),
         1 => (0i64..8).prop_map(|second| Step::Restore { second }),
         2 => activity().prop_map(|to| Step::Redefine { to }),
@@ -143,7 +143,7 @@ impl Pair {
             Step::StartRun { task, second, trigger, key } => {
                 self.start_run(self.tasks[*task], *second, TRIGGERS[*trigger].0, *key).await;
             }
-            Step::Rewind { second } => self.rewind(*second).await,
+            Step::Revoke { pick, stale } => self.revoke(*pick, *stale).await,
             Step::Skip { second } => self.skip(*second).await,
             Step::Restore { second } => self.restore(*second).await,
             Step::Redefine { to } => self.redefine(to).await,
@@ -220,13 +220,11 @@ impl Pair {
         assert_eq!(one, two, "started");
     }
 
-    async fn rewind(&self, second: i64) {
-        for task in self.tasks {
-            let revision = self.model.task(task).await.revision;
-            for world in [&self.model, &self.sqlite] {
-                world.store.rewind(task, revision, NOW + second * 1_000, NOW).await.unwrap();
-            }
-        }
+    async fn revoke(&self, pick: u64, stale: bool) {
+        let runs = aged(self.some(pick).await, stale);
+        let one = self.model.store.settle_revoked(&runs, self.clock).await.unwrap();
+        let two = self.sqlite.store.settle_revoked(&runs, self.clock).await.unwrap();
+        assert_eq!(one, two, "settled");
     }
 
     async fn skip(&self, second: i64) {

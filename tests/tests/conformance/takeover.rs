@@ -3,7 +3,6 @@
 
 use crate::fixture::{World, dispatch_of, edit, start, stop};
 use carillon::domain::plan::Plan;
-use carillon::domain::task::{NEVER, ScheduleKind, TaskSpec};
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use carillon::store::{TaskChange, TaskView};
 use std::collections::BTreeSet;
@@ -18,8 +17,6 @@ cases!(
     fires_missed_by_the_next_revision_stay_missed,
     what_ended_otherwise_is_not_taken_over,
     a_deleted_task_leaves_its_logs_and_cancels_what_is_open,
-    rewinding_moves_a_watermark_back_only_for_the_current_revision,
-    a_fixed_delay_owes_nothing_of_an_earlier_definition,
 );
 
 /// Changes a task of which no executor has anything.
@@ -191,39 +188,4 @@ async fn a_deleted_task_leaves_its_logs_and_cancels_what_is_open(world: World) {
     assert!(world.store.tasks(&[task.id]).await.unwrap().is_empty());
     let expected = [(Status::Dispatched, Reason::None), (Status::Cancelled, Reason::TaskDeleted)];
     assert_eq!(world.states(task.id).await, expected);
-}
-
-async fn rewinding_moves_a_watermark_back_only_for_the_current_revision(world: World) {
-    let task = world.started(&World::every_second("task")).await;
-    let second = world.now / 1_000 * 1_000;
-    let to = second + 60_000;
-    let plan = Plan { to, ..world.plan(&task, []) };
-    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
-    let at = async || world.task(task.id).await.next_fire_at;
-    world.store.rewind(task.id, task.revision + 1, second + 5_000, world.now).await.unwrap();
-    assert_eq!(at().await, to);
-    world.store.rewind(task.id, task.revision, second + 5_000, world.now).await.unwrap();
-    assert_eq!(at().await, second + 5_000, "the instant itself is written again");
-    world.store.rewind(task.id, task.revision, second + 9_000, world.now).await.unwrap();
-    assert_eq!(at().await, second + 5_000, "never forward");
-    let read = world.store.tasks(&[task.id]).await.unwrap().remove(0);
-    assert_eq!(read.written_until, to);
-}
-
-/// Its watermark says whether a run goes on: a fire given up must not move it.
-async fn a_fixed_delay_owes_nothing_of_an_earlier_definition(world: World) {
-    let spec = TaskSpec {
-        schedule: ScheduleKind::FixedDelay,
-        interval_ms: 5_000,
-        cron: String::new(),
-        ..World::every_second("after a delay")
-    };
-    let task = world.started(&spec).await;
-    let first = Plan { to: NEVER, ..world.plan(&task, [task.next_fire_at]) };
-    world.store.write_ahead(None, &[first], world.now).await.unwrap();
-    let read = world.store.tasks(&[task.id]).await.unwrap().remove(0);
-    assert_eq!(read.next_fire_at, NEVER);
-    world.store.reopen(&read, world.now - 60_000, world.now).await.unwrap();
-    world.store.rewind(task.id, task.revision, world.now - 60_000, world.now).await.unwrap();
-    assert_eq!(world.task(task.id).await.next_fire_at, NEVER);
 }

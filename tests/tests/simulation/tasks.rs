@@ -6,8 +6,8 @@ use carillon::domain::task::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ParentLink, ParentOutcome, Routing,
     ScheduleKind, TaskSpec,
 };
-use carillon::domain::{LogId, Reason, Run, Status, TaskId};
-use carillon::store::{Activity, OutcomeStore, PlanStore, Result, StoreError, StoreErrorKind, TaskChange, Unsent};
+use carillon::domain::{LogId, Reason, Status, TaskId};
+use carillon::store::{Activity, OutcomeStore, Result, StoreError, StoreErrorKind, TaskChange, Unsent};
 use carillon_tests::model::ModelStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -89,14 +89,7 @@ async fn change_by(engine: &SimEngine, store: &ModelStore, task: TaskId, started
     let now = engine.clock.now_ms();
     let change = TaskChange { before: before.clone(), spec, activity: Activity::of(started), reason };
     let held = store.change_task(&change, now).await?;
-    let took = revoke(engine, store, &held, reason).await?;
-    let is_first = |run: &Run| run.attempt <= 1 && run.failures == 0 && run.trigger.is_scheduled();
-    let dropped =
-        held.iter().map(|dispatched| &dispatched.run).filter(|run| took.dropped.contains(&run.id) && is_first(run));
-    let first_dropped = dropped.map(|run| run.fire_time).min();
-    if let Some(from) = first_dropped.filter(|_| started) {
-        store.rewind(task, before.revision + 1, from.max(now), now).await?;
-    }
+    let took = revoke(engine, store, held).await?;
     if started {
         engine.pregenerator.write_task(task).await?;
     }
@@ -105,24 +98,16 @@ async fn change_by(engine: &SimEngine, store: &ModelStore, task: TaskId, started
 }
 
 /// Revokes what executors hold; what moved on meanwhile is asked for once more.
-async fn revoke(engine: &SimEngine, store: &ModelStore, held: &Unsent, reason: Reason) -> Result<Revocation> {
-    if held.is_empty() {
-        return Ok(Revocation::default());
-    }
-    let mut took = engine.canceller.revoke(held.clone(), reason, false).await?;
+async fn revoke(engine: &SimEngine, store: &ModelStore, held: Unsent) -> Result<Revocation> {
+    let ids: Vec<LogId> = held.iter().map(|dispatched| dispatched.run.id).collect();
+    let mut took = engine.canceller.revoke(held).await?;
     let asked = |id: &LogId| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
-    let moved: Vec<LogId> = held.iter().map(|dispatched| dispatched.run.id).filter(|id| !asked(id)).collect();
-    let again: Unsent = store
-        .runs(None, &moved)
-        .await?
-        .into_iter()
-        .filter(|dispatched| dispatched.run.status == Status::Dispatched && !dispatched.run.is_parent())
-        .collect();
-    if !again.is_empty() {
-        let second = engine.canceller.revoke(again, reason, false).await?;
-        took.dropped.extend(second.dropped);
-        took.running.extend(second.running);
-        took.unreachable.extend(second.unreachable);
-    }
+    let moved: Vec<LogId> = ids.into_iter().filter(|id| !asked(id)).collect();
+    let again = store.runs(None, &moved).await?;
+    let again: Unsent = again.into_iter().filter(|dispatched| dispatched.run.status == Status::Dispatched).collect();
+    let second = engine.canceller.revoke(again).await?;
+    took.dropped.extend(second.dropped);
+    took.running.extend(second.running);
+    took.unreachable.extend(second.unreachable);
     Ok(took)
 }

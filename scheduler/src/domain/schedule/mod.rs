@@ -120,11 +120,17 @@ impl Schedule {
         }
     }
 
+    /// Whether `at` (epoch ms) is one of its fire times.
+    #[must_use]
+    pub fn names(&self, at: i64) -> bool {
+        self.next_after(at - 1) == at
+    }
+
     /// The first instant from `at` (epoch ms) on that the schedule does not name: a run that
     /// someone requests must not take the instant of a fire that is not written yet.
     #[must_use]
     pub fn unnamed_from(&self, mut at: i64) -> i64 {
-        while self.next_after(at - 1) == at {
+        while self.names(at) {
             at += 1;
         }
         at
@@ -138,16 +144,6 @@ impl Schedule {
         match self.timing {
             Timing::FixedDelay { delay_ms } => self.allowed(self.delayed(finished_at, delay_ms)),
             _ => NEVER,
-        }
-    }
-
-    /// The first fire from `from` (epoch ms) on that this schedule owes when an earlier definition gave up a run of
-    /// that instant, or [`NEVER`]: a fixed delay restarted with its definition and owes none.
-    #[must_use]
-    pub fn next_owed(&self, from: i64) -> i64 {
-        match self.timing {
-            Timing::FixedDelay { .. } => NEVER,
-            _ => self.next_after(from.saturating_sub(1)),
         }
     }
 

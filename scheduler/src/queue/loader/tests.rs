@@ -87,6 +87,12 @@ impl DispatchStore for Rows {
     async fn note_stop(&self, _: &[(LogId, i64)], _: crate::domain::Reason) -> Result<HashSet<LogId>> {
         Ok(HashSet::new())
     }
+    async fn settle_revoked(&self, _: &[Run], _: i64) -> Result<HashSet<LogId>> {
+        Ok(HashSet::new())
+    }
+    async fn leave_running(&self, _: &[(LogId, i64)]) -> Result<()> {
+        Ok(())
+    }
     async fn change(&self, changes: &[Transition]) -> Result<HashSet<LogId>> {
         let mut rows = self.runs.lock().unwrap();
         let mut moved = HashSet::new();

@@ -51,6 +51,13 @@ pub trait DispatchStore: Send + Sync {
     /// Notes on DISPATCHED runs (id, version) why their executors must stop them; the version
     /// grows, so that a decision based on an older read loses the race. Answers those noted.
     async fn note_stop(&self, runs: &[(LogId, i64)], reason: Reason) -> Result<HashSet<LogId>>;
+    /// Settles runs (QUEUED, or DISPATCHED) that a change of their task revoked, and that certainly have not started: in one
+    /// transaction each goes on under the definition that is valid now, or is CANCELLED with what that means for its
+    /// parent, for `max_fires` and for what is planned. Answers those that moved; what has another version, or was not
+    /// revoked, does not.
+    async fn settle_revoked(&self, runs: &[Run], now: i64) -> Result<HashSet<LogId>>;
+    /// Takes the mark of a revocation off runs (id, version) that have started: they go on as they are.
+    async fn leave_running(&self, runs: &[(LogId, i64)]) -> Result<()>;
 }
 
 /// Asked by `dispatch/` for runs that may only run so many at once, and for what routing

@@ -16,8 +16,17 @@ pub struct DispatchedRun {
     pub dispatched_at: i64,
     /// When its last attempt ended, ms; 0 when it has not.
     pub finished_at: i64,
-    /// Why its executor was told to stop it; [`Reason::None`] when it was not.
+    /// Why its executor was told to stop it, or, for a change of its task, to drop it if it has not started;
+    /// [`Reason::None`] when it was not.
     pub stopping: Reason,
+}
+
+impl DispatchedRun {
+    /// Whether its executor must stop it, started or not.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping != Reason::None && !self.stopping.is_revocation()
+    }
 }
 
 /// Which handed-over runs to look at.
@@ -59,7 +68,7 @@ pub trait OutcomeStore: Send + Sync {
     async fn settle_parents(&self, parents: &[LogId], now: i64) -> Result<u64>;
     /// DISPATCHED parents dispatched before `before`, to sweep those whose settling was lost.
     async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<LogId>>;
-    /// DISPATCHED runs (no parents) that their executors must stop.
+    /// DISPATCHED runs (no parents) that their executors must stop, or drop if they have not started.
     async fn stopping(&self, limit: u64) -> Result<Vec<DispatchedRun>>;
     /// Shards that have not ended and were not told to stop although their parent was; `stopping`
     /// is the parent's.

@@ -28,19 +28,6 @@ pub trait PlanStore: Send + Sync {
     async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>> {
         Ok(self.find_tasks(ids).await?.tasks)
     }
-    /// Moves a started task's watermark back to its first fire at or after `from` (ms), if its
-    /// revision is still the given one's: an instant whose run of an earlier definition was given
-    /// up unstarted belongs to the definition that is valid now. Moving back is always safe; what
-    /// is written already is left alone.
-    async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()>;
-    /// The same for the task of this id, if `revision` is the one that it has.
-    async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64) -> Result<()> {
-        let tasks = self.tasks(&[id]).await?;
-        match tasks.first().filter(|task| task.revision == revision) {
-            Some(task) => self.reopen(task, from, now).await,
-            None => Ok(()),
-        }
-    }
     /// Fires at or after the instant beside each task, and before `until` (ms), that a person cancelled
     /// before they were claimed: (task, fire time), latest first.
     async fn skipped(&self, since: &[(TaskId, i64)], until: i64, limit: u64) -> Result<Vec<(TaskId, i64)>>;

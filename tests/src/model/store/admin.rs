@@ -111,19 +111,6 @@ struct Taken {
     at: i64,
 }
 
-impl ModelStore {
-    /// Takes fires that executors gave up for a stop or a pause out of what `max_fires` counts.
-    pub async fn uncount(&self, id: TaskId, fires: usize) -> Result<()> {
-        self.call("uncount fires", |state, _| {
-            if let Some(row) = state.tasks.get_mut(&id) {
-                row.view.fires = (row.view.fires - fires as i64).max(0);
-            }
-            Ok(())
-        })
-        .await
-    }
-}
-
 impl State {
     /// How far a sharded run has come; nothing when it has no shards yet.
     fn shard_counts(&self, parent: &Run) -> Option<ShardCounts> {
@@ -224,7 +211,49 @@ impl State {
         let same_shape = (spec.routing == Routing::Sharding) == (before.spec.routing == Routing::Sharding);
         let keeps_unscheduled = *reason == Reason::TaskEdited && same_shape;
         let taken = Taken { task: before.id, reason: *reason, keeps_unscheduled, next: next_fire_at, now, at };
-        Ok(self.revoke(&taken))
+        let held = self.revoke(&taken);
+        if !same_shape {
+            self.clear_given_up(before.id, next_fire_at.min(now));
+        }
+        if spec.schedule == ScheduleKind::FixedDelay && activity.started {
+            self.adopt(before.id, &held);
+        }
+        Ok(held)
+    }
+
+    /// Shards and single runs of one instant exclude each other.
+    fn clear_given_up(&mut self, task: TaskId, from: i64) {
+        let of_task = self.logs.values().map(|row| &row.run).filter(|run| run.task_id == task && run.fire_time >= from);
+        let given_up = of_task.filter(|run| run.status == Status::Cancelled && run.reason.is_given_up());
+        let gone: Vec<Run> = given_up.filter(|run| run.trigger.is_scheduled()).cloned().collect();
+        for run in gone {
+            self.forget_log(&run);
+        }
+    }
+
+    /// Takes a log away, and its place.
+    pub(super) fn forget_log(&mut self, run: &Run) {
+        self.logs.remove(&run.id);
+        self.by_fire.remove(&(run.task_id, run.fire_time, run.shard_index));
+        self.attempts.retain(|(log, _), _| *log != run.id);
+    }
+
+    /// Runs of a fixed delay that executors hold become links of its chain.
+    fn adopt(&mut self, task: TaskId, held: &Unsent) {
+        let revision = self.tasks[&task].view.revision;
+        let links = held.iter().map(|dispatched| &dispatched.run).filter(|run| run.trigger.is_scheduled());
+        let links: Vec<&Run> = links.collect();
+        for run in &links {
+            if let Some(row) = self.logs.get_mut(&run.id) {
+                row.run.revision = revision;
+            }
+            if run.parent_id.is_none() {
+                self.watch(run.id);
+            }
+        }
+        if let Some(row) = self.tasks.get_mut(&task).filter(|_| !links.is_empty()) {
+            row.view.next_fire_at = NEVER;
+        }
     }
 
     /// Moves a watermark back to `first`, if it lies beyond.
@@ -305,7 +334,10 @@ impl State {
                         row.finished_at = taken.now;
                     }
                 }
-                Status::Dispatched => held.push(self.logs[&id].dispatched()),
+                Status::Dispatched => {
+                    self.mark_held(id, taken);
+                    held.push(self.logs[&id].dispatched());
+                }
                 _ => {}
             }
         }
@@ -314,6 +346,16 @@ impl State {
             row.view.fires = (row.view.fires - untried).max(0);
         }
         held
+    }
+
+    /// What an executor holds is asked for later. What a stop revoked stays so, save what a start fires anew.
+    fn mark_held(&mut self, id: LogId, taken: &Taken) {
+        let Some(row) = self.logs.get_mut(&id).filter(|row| !row.run.is_parent()) else { return };
+        let is_stop = matches!(row.stopping, Reason::TaskStopped | Reason::TaskPaused);
+        let stays = taken.reason == Reason::TaskEdited && is_stop && row.run.fire_time < taken.next;
+        if (row.stopping == Reason::None || row.stopping.is_revocation()) && !stays {
+            row.stopping = taken.reason;
+        }
     }
 
     /// A run that goes on under the new definition; holders of a copy lose at the version.

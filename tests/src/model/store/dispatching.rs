@@ -44,6 +44,24 @@ impl DispatchStore for ModelStore {
         .await
     }
 
+    async fn settle_revoked(&self, runs: &[Run], now: i64) -> Result<HashSet<LogId>> {
+        self.call("settle revoked runs", |state, at| Ok(state.settle_revoked(runs, now, at))).await
+    }
+
+    async fn leave_running(&self, runs: &[(LogId, i64)]) -> Result<()> {
+        self.call("leave running", |state, _| {
+            for (id, version) in runs {
+                let row = state.logs.get_mut(id).filter(|row| row.run.version == *version);
+                let marked = row.filter(|row| row.run.status == Status::Dispatched && row.stopping.is_revocation());
+                if let Some(row) = marked {
+                    row.stopping = Reason::None;
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
     async fn change(&self, changes: &[Transition]) -> Result<HashSet<LogId>> {
         self.call("change", |state, at| {
             Ok(changes.iter().filter(|change| state.change_one(change, at)).map(|change| change.id).collect())
@@ -114,17 +132,10 @@ impl State {
 
     /// Shards that an earlier definition gave up unstarted make room.
     fn forget_cancelled_shards(&mut self, parent: &Run) {
-        let gone: Vec<LogId> = self
-            .logs
-            .values()
-            .filter(|row| row.run.parent_id == parent.id && row.run.status == Status::Cancelled)
-            .map(|row| row.run.id)
-            .collect();
-        for id in gone {
-            if let Some(row) = self.logs.remove(&id) {
-                self.by_fire.remove(&(row.run.task_id, row.run.fire_time, row.run.shard_index));
-            }
-            self.attempts.retain(|(log, _), _| *log != id);
+        let of_parent = self.logs.values().map(|row| &row.run).filter(|run| run.parent_id == parent.id);
+        let gone: Vec<Run> = of_parent.filter(|run| run.status == Status::Cancelled).cloned().collect();
+        for run in gone {
+            self.forget_log(&run);
         }
     }
 

@@ -14,6 +14,7 @@ mod outbox;
 mod outcome;
 mod permits;
 mod plan;
+mod revoked_runs;
 mod rows;
 mod rules;
 mod skips;

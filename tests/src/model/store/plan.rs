@@ -12,14 +12,6 @@ use std::collections::HashSet;
 
 #[async_trait]
 impl PlanStore for ModelStore {
-    async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()> {
-        self.call("reopen", |state, _| {
-            state.move_back(task.id, task.revision, task.schedule.next_owed(from), now);
-            Ok(())
-        })
-        .await
-    }
-
     async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>> {
         self.call("read due tasks", |state, _| {
             let due = state.tasks.values().filter(|row| row.view.next_fire_at <= until);
