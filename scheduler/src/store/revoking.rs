@@ -33,9 +33,8 @@ statements!(
          AND fire_time < {{3}} THEN stopping ELSE {{2}} END WHERE task_id = {{1}} AND status = {DISPATCHED} AND \
          shard_index >= 0 AND stopping IN ('', {REVOCATIONS})"
     ),
-    KEEP_RUNNING =
-        |d| {
-            d.update_rows(
+    KEEP_RUNNING = |d| {
+        d.update_rows(
         "task_log",
         "stopping = ''",
         ID_VERSION,
@@ -43,7 +42,7 @@ statements!(
             "l.id = v.n_id AND l.version = v.n_version AND +l.status = {DISPATCHED} AND l.stopping IN ({REVOCATIONS})"
         ),
     )
-        },
+    },
     UNCOUNT = |_| "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}".into(),
 );
 

@@ -159,6 +159,19 @@ fn a_fire_out_of_reach_of_an_edit_is_not_lost() {
     keeps("P1", LONG_LEAD_MS, &plan);
 }
 
+/// The node that serves an edit dies in the middle of it: what executors dropped belongs to the new definition, and what
+/// they were not asked for is asked for by another node.
+#[test]
+fn an_edit_whose_node_dies_loses_no_fire() {
+    let edit = |from: i64| {
+        let crash = Fault::Crash { node: 0, down: 20_000 };
+        [at(from, Fault::Edit { task: 0 }), at(from + from / 10_000, crash)]
+    };
+    let plan: Vec<Planned> = (1..6).map(|round| round * 30_000).flat_map(edit).collect();
+    keeps("P1", LONG_LEAD_MS, &plan);
+    keeps("P6", LONG_LEAD_MS, &plan);
+}
+
 /// A run of the old definition that is given up while the new one's chain goes on: a watermark
 /// that it moved would hide the end of the run that the chain hangs on.
 #[test]
