@@ -40,11 +40,9 @@ describe("hostile text", () => {
 });
 
 describe("huge text", () => {
-  it("of one line is drawn in pieces, in a bounded time", () => {
-    const begun = performance.now();
+  it("of one line is drawn in pieces", () => {
     const line = "x".repeat(MAX_CHARS);
     const box = shown(held(`${line}\n`));
-    expect(performance.now() - begun).toBeLessThan(5_000);
     const rows = [...box.querySelectorAll("[data-line]")];
     expect(rows.length).toBeGreaterThan(100);
     expect(Math.max(...rows.map((row) => row.textContent.length))).toBeLessThanOrEqual(2_000);
