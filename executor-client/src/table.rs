@@ -32,8 +32,8 @@ const CANCELLED_KEEP_US: i64 = 300 * 1_000_000;
 /// Most cancels remembered; beyond that, the oldest are forgotten.
 const CANCELLED_MAX: usize = 200_000;
 
-/// Most runs in any state: more would not fit into one heartbeat.
-pub(crate) const LIVE_MAX: usize = 200_000;
+/// Most runs in any state: a node refuses a heartbeat with more.
+pub(crate) const LIVE_MAX: usize = carillon_protocol::EXECUTOR_RUNS_MAX;
 
 pub(crate) enum State {
     Held(Arc<Run>, TaskAt),

@@ -33,6 +33,9 @@ pub const PRIORITY_DEFAULT: i32 = 5;
 /// Most results in one `/openapi/results` request.
 pub const RESULT_ITEMS_MAX: usize = 1_000;
 
+/// Most runs that one executor may have in any state, and name in one heartbeat or farewell.
+pub const EXECUTOR_RUNS_MAX: usize = 200_000;
+
 /// Largest request or reply body on the wire, bytes.
 pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 

@@ -87,6 +87,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         verifier: Verifier::new(keys.clone(), settings.executors.requests_per_second),
         keys: keys.clone(),
         unauthenticated: api::UnauthenticatedLimits::default(),
+        wire_limits: api::WireLimits::default(),
         addresses,
         trusted_proxies: settings.server.trusted_proxies.clone(),
         executors_show_certificates: tls.as_ref().is_some_and(|tls| tls.executors_show_certificates),
@@ -138,11 +139,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
 
     tracing::info!("stopping: no new task logs, no new claims");
     stop.cancel();
-    while let Some(ended) = workers.join_next().await {
-        if let Err(error) = ended {
-            tracing::error!(%error, "a worker panicked");
-        }
-    }
+    end(&mut workers).await;
     pump.stop().await;
     say_farewell(&engine, &keys, &store).await;
     tails.close();
@@ -150,6 +147,14 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     store.close().await;
     tracing::info!("stopped");
     failure.map_or(Ok(()), Err)
+}
+
+async fn end(workers: &mut Workers) {
+    while let Some(ended) = workers.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "a worker panicked");
+        }
+    }
 }
 
 /// What the settings name and a node opens before it asks the database: what is refused here is

@@ -20,7 +20,11 @@ pub struct Proxy {
 struct Shared {
     /// Answers to requests with this text are held.
     held: Mutex<Option<&'static str>>,
-    /// Whether answers may pass.
+    /// Requests with this text are held.
+    held_before: Mutex<Option<&'static str>>,
+    /// How many of them came.
+    waiting: watch::Sender<usize>,
+    /// Whether what is held may pass.
     passes: watch::Sender<bool>,
     /// A connection stops before a request with this text.
     frozen_before: Mutex<Option<&'static str>>,
@@ -37,6 +41,8 @@ impl Proxy {
         let here = listener.local_addr().expect("an address").to_string();
         let shared = Arc::new(Shared {
             held: Mutex::default(),
+            held_before: Mutex::default(),
+            waiting: watch::Sender::new(0),
             passes: watch::Sender::new(true),
             frozen_before: Mutex::default(),
             frozen: watch::Sender::new(0),
@@ -75,21 +81,50 @@ impl Proxy {
         self.shared.frozen.subscribe().wait_for(|count| *count > 0).await.expect("the proxy lives");
     }
 
+    /// From now on, a request with `text` in it arrives only after [`Proxy::release`].
+    pub fn hold_before(&self, text: &'static str) {
+        self.shared.passes.send_replace(false);
+        *self.shared.held_before.lock().unwrap() = Some(text);
+    }
+
+    /// Waits until such a request has come.
+    ///
+    /// # Panics
+    /// When the proxy has ended.
+    pub async fn held(&self) {
+        self.shared.waiting.subscribe().wait_for(|count| *count > 0).await.expect("the proxy lives");
+    }
+
     /// Lets everything pass.
     pub fn release(&self) {
         *self.shared.held.lock().unwrap() = None;
+        *self.shared.held_before.lock().unwrap() = None;
         self.shared.passes.send_replace(true);
     }
 }
 
+/// Whether these words stand in a request: COMMIT does not stand in READ COMMITTED.
+fn has_words(request: &[u8], words: &[u8]) -> bool {
+    let mut places = request.windows(words.len()).enumerate().filter(|(_, part)| *part == words);
+    places.any(|(at, _)| !request.get(at + words.len()).is_some_and(u8::is_ascii_alphabetic))
+}
+
 async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: Arc<Shared>, is_held: Arc<AtomicBool>) {
     let mut buffer = vec![0; 64 * 1024];
+    let mut passes = shared.passes.subscribe();
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        let has = |text: &str| buffer[..read].windows(text.len()).any(|part| part == text.as_bytes());
+        let has = |text: &str| has_words(&buffer[..read], text.as_bytes());
         let (held, frozen_before) = (*shared.held.lock().unwrap(), *shared.frozen_before.lock().unwrap());
         if frozen_before.is_some_and(has) {
             shared.frozen.send_modify(|count| *count += 1);
             return std::future::pending().await;
+        }
+        let held_before = *shared.held_before.lock().unwrap();
+        if held_before.is_some_and(has) {
+            shared.waiting.send_modify(|count| *count += 1);
+            if passes.wait_for(|passes| *passes).await.is_err() {
+                return;
+            }
         }
         if held.is_some_and(has) {
             is_held.store(true, Ordering::SeqCst);

@@ -757,7 +757,7 @@ export interface paths {
         };
         /**
          * Follow a run's log output
-         * @description Server-sent events: each `message` is a page as `read_log_output` returns it, and its id is where the next page begins. The last event is `end`; its `why` is `complete` when nothing more will come. Otherwise reconnect with the id of the last event (a browser does so by itself; close the source on `end` with `complete`). A stream lasts five minutes at most.
+         * @description Server-sent events: each `message` is a page as `read_log_output` returns it, and its id is where the next page begins. The last event is `end`; its `why` is `complete` when nothing more will come. Otherwise reconnect with the id of the last event (a browser does so by itself; close the source on `end` with `complete`). `access_changed`: the session or token has ended, or the caller's access has changed. A stream lasts five minutes at most.
          */
         get: operations["follow_log_output"];
         put?: never;

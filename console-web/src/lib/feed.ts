@@ -43,7 +43,7 @@ const QUIET_MS = 60_000;
 const GOES = new Set<FeedState["is"]>(["connecting", "following", "lost"]);
 
 /** Words at the end of a stream that goes on in another. */
-const GOES_ON = new Set(["time_up", "too_much"]);
+const GOES_ON = new Set(["time_up", "too_much", "access_changed"]);
 
 /** Reads one page. */
 async function pageOf(id: string, attempt: number, offset: number, signal: AbortSignal, bytes = PAGE_BYTES): Promise<PageOfOutput> {

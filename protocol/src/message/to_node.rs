@@ -92,7 +92,7 @@ pub struct Heartbeat {
     pub instance: String,
     /// Cluster time at which the sets below were taken, ms. Runs accepted later are not in them.
     pub snapshot_at: i64,
-    /// Accepted, not started.
+    /// Accepted, not started. With `running` and `unacknowledged` at most [`crate::EXECUTOR_RUNS_MAX`].
     pub held: Vec<RunKey>,
     /// Started, not ended.
     pub running: Vec<RunKey>,
@@ -124,7 +124,7 @@ pub struct Unregister {
     pub executor_id: i64,
     /// As sent in register.
     pub instance: String,
-    /// Accepted and dropped unstarted.
+    /// Accepted and dropped unstarted. With `running` at most [`crate::EXECUTOR_RUNS_MAX`].
     pub held: Vec<RunKey>,
     /// Started, not ended; their results follow.
     pub running: Vec<RunKey>,

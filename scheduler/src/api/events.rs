@@ -96,7 +96,7 @@ fn no_slot(why: NoStream) -> Problem {
 }
 
 /// Whether the caller's credentials still grant the same access; assumed while the database is unavailable.
-fn recheck(api: &web::Data<Api>, request: &HttpRequest, caller: Caller) -> Result<Recheck, Problem> {
+pub(super) fn recheck(api: &web::Data<Api>, request: &HttpRequest, caller: Caller) -> Result<Recheck, Problem> {
     let (secret, is_cookie) = guard::shown(request).ok_or_else(Problem::unauthorised)?;
     let api = api.clone();
     Ok(Box::new(move || {

@@ -3,6 +3,7 @@
 
 use super::Api;
 use super::event_stream;
+use super::events::recheck;
 use super::input::Query;
 use super::logs::find;
 use super::operation::{Operation, get};
@@ -44,7 +45,8 @@ pub fn operations() -> Vec<Operation> {
                 "Server-sent events: each `message` is a page as `read_log_output` returns it, and its id is where \
                  the next page begins. The last event is `end`; its `why` is `complete` when nothing more will come. \
                  Otherwise reconnect with the id of the last event (a browser does so by itself; close the source on \
-                 `end` with `complete`). A stream lasts five minutes at most.",
+                 `end` with `complete`). `access_changed`: the session or token has ended, or the caller's access has changed. \
+                 A stream lasts five minutes at most.",
             )
             .query::<StreamQuery>()
             .header(
@@ -160,7 +162,8 @@ async fn stream(
     let by = TailClient { user_id: caller.actor.id, tenant_id: log.dispatched.run.tenant_id };
     let slot = api.tails.enter(by).map_err(no_slot)?;
     let source = source(&api.store, caller.access_scope(Permission::TaskLogsOutput), log.dispatched.run.id);
-    let events = follow(api.engine.output.clone(), slot, log.dispatched.run, source, start);
+    let may_read = recheck(&api, &request, caller)?;
+    let events = follow(api.engine.output.clone(), slot, log.dispatched.run, source, may_read, start);
     Ok(event_stream::answer(events.map(event)))
 }
 

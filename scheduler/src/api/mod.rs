@@ -60,6 +60,7 @@ mod wait_slots;
 mod waiting;
 mod why;
 mod wire;
+mod wire_limits;
 mod words;
 
 use actix_web::dev::{Server, ServerHandle};
@@ -79,6 +80,7 @@ pub use unauthenticated::UnauthenticatedLimits;
 pub use wait_slots::WaitSlots;
 #[cfg(any(test, fuzzing))]
 pub(crate) use wire::check_registration;
+pub use wire_limits::WireLimits;
 
 /// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -4,6 +4,7 @@ use super::forecasts::Forecasts;
 use super::short_cache::ShortCache;
 use super::unauthenticated::UnauthenticatedLimits;
 use super::wait_slots::WaitSlots;
+use super::wire_limits::WireLimits;
 use crate::auth::{AddressRule, Authenticator, KeyRing, Provider, Throttle, Verifier};
 use crate::definitions::TaskDefinitions;
 use crate::dispatch::Tails;
@@ -54,6 +55,8 @@ pub struct Api {
     pub keys: Arc<KeyRing>,
     /// Limits for requests without a valid signature.
     pub unauthenticated: UnauthenticatedLimits,
+    /// What executors may use of this node.
+    pub wire_limits: WireLimits,
     /// Addresses allowed for executors.
     pub addresses: AddressRule,
     /// Proxies that are trusted to report where requests come from.

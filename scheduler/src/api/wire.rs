@@ -2,9 +2,10 @@
 //! before it is read; every reply to a caller that has proved to hold the key is signed.
 
 use super::Api;
-use super::body::{self, BodyError};
+use super::body::BodyError;
 use super::client_address::client_address;
 use super::unauthenticated::UnauthenticatedCaller;
+use super::wire_limits::ALWAYS_VERIFIED_BYTES;
 use crate::auth::{AddressRule, Claims, MessageClass, Refusal, SignedHead};
 use crate::domain::task_log::Status;
 use crate::domain::{ExecutorId, LogId, Owner, Reason, Run, Transition};
@@ -15,14 +16,15 @@ use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpRequest, HttpResponse, web};
 use carillon_protocol::sign::{self, RequestParts, SignMethod, header};
 use carillon_protocol::{
-    BODY_BYTES_MAX, Code, Heartbeat, HeartbeatAck, RESULT_ITEMS_MAX, Register, Registered, Reply, Results, ResultsAck,
-    RunKey, Unregister, Unregistered,
+    BODY_BYTES_MAX, Code, EXECUTOR_RUNS_MAX, Heartbeat, HeartbeatAck, RESULT_ITEMS_MAX, Register, Registered, Reply,
+    Results, ResultsAck, RunKey, Unregister, Unregistered,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Handlers, tags and characters of a name that one executor may have.
 const HANDLERS_MAX: usize = 2_000;
@@ -32,10 +34,6 @@ const NAME_CHARS_MAX: usize = 128;
 /// A heartbeat that is not committed by then is answered `StoreUnavailable`: executors wait for
 /// no more than a few seconds, and the answer keeps them going.
 const HEARTBEAT_COMMIT_MAX: Duration = Duration::from_millis(1_500);
-
-/// A body up to this size is verified however many requests of its address and key were refused: a heartbeat with some
-/// thousands of runs. Its signature costs less than reading its head.
-const ALWAYS_VERIFIED_BYTES: usize = 64 * 1024;
 
 const TOO_MANY_REFUSED: &str = "too many refused requests came from this address; the node's log says why";
 
@@ -71,6 +69,7 @@ impl From<StoreError> for Refused {
         if error.kind() == StoreErrorKind::Conflict {
             return Self::new(Code::Conflict, error.to_string());
         }
+
         if error.is_temporary() {
             Self::new(Code::StoreUnavailable, "the database cannot be reached right now")
         } else {
@@ -84,6 +83,10 @@ pub(crate) type Outcome<T> = Result<T, Refused>;
 async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, MessageClass::Membership, async |signer, message: Register| {
         check_registration(&message, &api.addresses)?;
+        let online = api.engine.registry.of_app(signer.owner.tenant_id, signer.owner.app_id, api.engine.clock.now_ms());
+        let addresses: Vec<&str> = online.iter().map(|executor| executor.address.as_str()).collect();
+        let refused = |text: String| Refused::new(Code::TooMany, text);
+        api.wire_limits.check_registration(signer.owner.app_id, &addresses, &message.address).map_err(refused)?;
         let since = api.engine.executors_alive_since();
         let Registration { executor_id, left_out } = api.engine.executors.register(&signer, &message, since).await?;
         let cluster_time_us = api.engine.clock.now_us();
@@ -117,8 +120,21 @@ pub(crate) fn check_registration(message: &Register, addresses: &AddressRule) ->
     Ok(())
 }
 
+/// A node keeps what each executor names until its next heartbeat: that must have a bound.
+fn check_runs<const N: usize>(lists: [&[RunKey]; N]) -> Outcome<()> {
+    let count: usize = lists.iter().map(|list| list.len()).sum();
+    if count > EXECUTOR_RUNS_MAX {
+        return Err(Refused::new(
+            Code::BadRequest,
+            format!("{count} runs; at most {EXECUTOR_RUNS_MAX} in one message"),
+        ));
+    }
+    Ok(())
+}
+
 async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, MessageClass::Membership, async |signer, message: Heartbeat| {
+        check_runs([&message.held, &message.running, &message.unacknowledged])?;
         let ack = |cancel| HeartbeatAck { cluster_time_us: api.engine.clock.now_us(), cancel };
         // The reply keeps the executor's clock going while the database is away. A node that has been
         // cut off for long must not do so: the other nodes may have given the executor's runs away.
@@ -141,6 +157,7 @@ async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<A
 
 async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, MessageClass::Membership, async |signer, message: Unregister| {
+        check_runs([&message.held, &message.running])?;
         let owner = signer.owner;
         // Removed from routing first, so that it gets no new runs while its runs are returned.
         let left = message.running.is_empty();
@@ -167,10 +184,13 @@ async fn give_back(api: &Api, owner: Owner, executor_id: ExecutorId, held: &[Run
         let changes: Vec<Transition> = rows
             .iter()
             .filter(|row| current(&row.run, row.run.executor_id))
-            .map(|row| match row.stopping {
-                Reason::None => Transition::of(&row.run, Status::Retry, Reason::GivenBack),
-                // A run that was to be stopped has never started.
-                reason => Transition { finished_at: now, ..Transition::of(&row.run, Status::Cancelled, reason) },
+            .map(|row| {
+                if row.is_stopping() {
+                    // A run that was to be stopped has never started.
+                    let change = Transition::of(&row.run, Status::Cancelled, row.stopping);
+                    return Transition { finished_at: now, ..change };
+                }
+                Transition::of(&row.run, Status::Retry, Reason::GivenBack)
             })
             .collect();
         returned += api.store.change(&changes).await?.len() as u64;
@@ -219,8 +239,8 @@ where
     };
     let caller = UnauthenticatedCaller::with_key(address, head.parts.key);
     let proved = prove(api, payload, &caller, &head, &claims, message_class).await;
-    let body = match proved {
-        Ok(body) => body,
+    let (body, _turn) = match proved {
+        Ok(read) => read,
         Err(answer) => return answer,
     };
     let key = &claims.key;
@@ -253,7 +273,8 @@ async fn check_head(api: &Api, head: &SignedHead<'_>) -> Result<Claims, Refusal>
     checked
 }
 
-/// The body of a request whose signature proves that the caller holds the key, or the refusal.
+/// The body of a request whose signature proves that the caller holds the key, with its share of what a node may read at
+/// once; or the refusal.
 async fn prove(
     api: &Api,
     payload: web::Payload,
@@ -261,7 +282,7 @@ async fn prove(
     head: &SignedHead<'_>,
     claims: &Claims,
     message_class: MessageClass,
-) -> Result<web::Bytes, HttpResponse> {
+) -> Result<(web::Bytes, Option<OwnedSemaphorePermit>), HttpResponse> {
     // A wrong clock is refused in any case, so it is checked before the body is read.
     let is_skewed = claims.skew_ms(api.engine.clock.now_ms()).is_some();
     let may_try = if is_skewed { api.unauthenticated.count(caller) } else { api.unauthenticated.may_try(caller) };
@@ -276,11 +297,17 @@ async fn prove(
         Err(wait) if is_skewed => return Err(too_many(wait)),
         Err(_) => ALWAYS_VERIFIED_BYTES,
     };
-    let refusal = match body::read(payload, bytes_max).await {
-        Ok(body) => match api.verifier.check_body(head, claims, &body, message_class, api.engine.clock.now_ms()) {
-            Ok(()) => return Ok(body),
-            Err(refusal) => refusal,
-        },
+    let refusal = match api.wire_limits.read(payload, bytes_max).await {
+        Ok((body, turn)) => {
+            match api.verifier.check_body(head, claims, &body, message_class, api.engine.clock.now_ms()) {
+                Ok(()) => return Ok((body, turn)),
+                Err(refusal) => refusal,
+            }
+        }
+        Err(BodyError::Busy) => {
+            let busy = unsigned(Code::TooMany, "this node reads as many large bodies as it may");
+            return Err(not_before(busy, Some(Duration::from_secs(1))));
+        }
         Err(BodyError::TooLarge) if bytes_max < BODY_BYTES_MAX => {
             return Err(too_many(may_try.err().unwrap_or_default()));
         }

@@ -24,8 +24,7 @@ const TAILS_OF_TENANT_MAX: usize = 32;
 /// … and for one user, over all their tokens and sessions.
 const TAILS_OF_USER_MAX: usize = 8;
 
-/// A tail ends after this long; a client that wants more starts another where this one ended. So
-/// callers who have lost their permission are cut off, too.
+/// A tail ends after this long; a client that wants more starts another where this one ended.
 const TAIL_MAX: Duration = Duration::from_mins(5);
 
 /// A tail ends after so many bytes, which no executor keeps of one run by default.
@@ -34,11 +33,15 @@ const TAIL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Polling interval: after text, and the longest when there is none.
 const LOOK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(2));
 
-/// Keep-alive interval, so that a connection without a client is detected.
+/// Keep-alive interval, so that a connection without a client is detected; and the interval between two looks at whether
+/// the caller may still read.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Reads the row of the run that is followed; `None` when there is none any more.
 pub type RunSource = Box<dyn Fn() -> BoxFuture<'static, Result<Option<Run>>> + Send + Sync>;
+
+/// Whether the caller may still read what they could when the tail began.
+pub type MayRead = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// The tails of a node: how many there are, and when they must end.
 #[derive(Debug, Default)]
@@ -167,6 +170,8 @@ pub enum TailEnd {
     TimeUp,
     /// It has said as much as one may; go on where it ended.
     TooMuch,
+    /// The session or token has ended, or the caller's access has changed.
+    AccessChanged,
     /// The node stops; go on at another.
     NodeStops,
 }
@@ -180,6 +185,7 @@ impl TailEnd {
             Self::RunGone => "run_gone",
             Self::TimeUp => "time_up",
             Self::TooMuch => "too_much",
+            Self::AccessChanged => "access_changed",
             Self::NodeStops => "node_stops",
         }
     }
@@ -188,6 +194,8 @@ impl TailEnd {
 struct Tail<S: ?Sized> {
     reader: Arc<OutputReader<S>>,
     source: RunSource,
+    may_read: MayRead,
+    allowed_at: Instant,
     slot: TailSlot,
     /// As last read.
     run: Run,
@@ -208,11 +216,14 @@ pub fn follow<S: ExecutorStore + ?Sized + 'static>(
     slot: TailSlot,
     run: Run,
     source: RunSource,
+    may_read: MayRead,
     (attempt, from): (Option<i32>, u64),
 ) -> impl Stream<Item = TailEvent> {
     let tail = Tail {
         reader,
         source,
+        may_read,
+        allowed_at: Instant::now(),
         slot,
         attempt: attempt.unwrap_or(run.attempt).max(1),
         run,
@@ -271,6 +282,12 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
         let pause = self.pause.unwrap_or_default();
         if tokio::time::timeout(pause, self.slot.tails.closing.cancelled()).await.is_ok() {
             return Some(TailEnd::NodeStops);
+        }
+        if self.allowed_at.elapsed() >= QUIET {
+            if !(self.may_read)().await {
+                return Some(TailEnd::AccessChanged);
+            }
+            self.allowed_at = Instant::now();
         }
         (self.began.elapsed() >= TAIL_MAX).then_some(TailEnd::TimeUp)
     }

@@ -46,9 +46,11 @@ statements!(
         d.rows(1, BACKFILL),
         d.or_ignore("backfill_run", "id")
     ),
+    // What is revived goes and comes anew, as what an edit takes over.
+    FORGET_REVIVED = |d| d.delete_from("outbox", &d.rows(1, ID_VERSION), "l.id = v.n_id"),
     WATCH_BACKFILL = |d| format!(
         "INSERT INTO outbox (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON l.id = v.n_id \
-         WHERE 1 = 1 {}",
+         JOIN task t ON t.id = l.task_id WHERE (t.children > 0 OR t.pause_after_failures > 0) {}",
         d.batch(1, BACKFILL),
         d.or_ignore("outbox", "id")
     ),
@@ -90,6 +92,13 @@ impl SqlStore {
         now: i64,
     ) -> Result<usize> {
         let tx = self.begin(ACTION).await?;
+        // The runs of one round have one number. It holds the row, too: a definition, or a child, that comes meanwhile comes
+        // before this or after it.
+        let hold = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1} AND revision = {2}");
+        if tx.execute(&hold, [task.id.into(), task.revision.into()]).await? == 0 {
+            tx.rollback().await?;
+            return Ok(0);
+        }
         let open = sql!(format!(
             "SELECT COUNT(*) FROM backfill_run b JOIN task_log l ON l.id = b.id WHERE b.backfill_id = {{1}} AND \
                  l.status < {}",
@@ -154,7 +163,7 @@ impl SqlStore {
                 Trigger::Backfill.as_str().into(),
             ];
             tx.execute(&INSERT_BACKFILL, values).await?;
-            self.note_backfilled(&tx, of, task, rows).await?;
+            self.note_backfilled(&tx, of, rows).await?;
         }
         if !revived.is_empty() {
             // A fire that has a row and never ran gets its run under it.
@@ -170,8 +179,9 @@ impl SqlStore {
                 tx.rollback().await?;
                 return Ok(0);
             }
+            tx.execute(&FORGET_REVIVED, [to_json(ACTION, &revived)?.into()]).await?;
             let rows = to_json(ACTION, &revived.iter().map(|(id, _)| (id, 0, 0)).collect::<Vec<_>>())?;
-            self.note_backfilled(&tx, of, task, rows).await?;
+            self.note_backfilled(&tx, of, rows).await?;
         }
         let given = candidates.iter().take_while(|at| **at < next_at).copied();
         let given: Vec<i64> = given.filter(|at| taken.get(at).is_none_or(|row| row.never_ran)).collect();
@@ -181,12 +191,9 @@ impl SqlStore {
     }
 
     /// Counts these runs for the backfill, and has their ends followed where they matter.
-    async fn note_backfilled(&self, tx: &Transaction<'_>, of: &Backfill, task: &Task, rows: String) -> Result<()> {
+    async fn note_backfilled(&self, tx: &Transaction<'_>, of: &Backfill, rows: String) -> Result<()> {
         tx.execute(&INSERT_BACKFILL_RUNS, [rows.clone().into(), of.id.into()]).await?;
-        if task.has_children || task.spec.pause_after_failures > 0 {
-            tx.execute(&WATCH_BACKFILL, [rows.into()]).await?;
-        }
-        Ok(())
+        tx.execute(&WATCH_BACKFILL, [rows.into()]).await.map(drop)
     }
 
     /// Ends the backfills of a task that is stopped, paused or deleted.

@@ -21,6 +21,9 @@ const ACTION: &str = "register an executor";
 /// are stands beside.
 const NAMED_MAX: usize = 50;
 
+/// Handlers of one app that are remembered as left out, at most.
+const LEFT_OUT_MAX: usize = 2_000;
+
 /// A registration under way.
 pub(super) struct Registering<'a> {
     /// By whom.
@@ -71,7 +74,10 @@ impl SqlStore {
             });
         }
         let mut notes = self.make_tasks(tx, of, &new, &told).await?;
-        let untold: Vec<&str> = left_out.iter().map(String::as_str).filter(|name| !told.contains(*name)).collect();
+        // Neither rows nor the audit grow with names that someone makes up.
+        let room = LEFT_OUT_MAX.saturating_sub(told.len());
+        let untold = left_out.iter().map(String::as_str).filter(|name| !told.contains(*name));
+        let untold: Vec<&str> = untold.take(room).collect();
         if let Some(quota) = quota.filter(|_| !untold.is_empty()) {
             notes.push(self.leave_out(tx, of, &quota, &untold).await?);
         }

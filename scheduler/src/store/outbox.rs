@@ -23,6 +23,10 @@ statements!(
         "SELECT l.id, l.task_id, l.status, l.reason, l.trigger_kind, l.revision, l.finished_at, l.output, l.attempt \
          FROM outbox f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
     ),
+    FOLLOW_STILL_ENDED = |d| format!(
+        "SELECT COUNT(*) FROM {} task_log l ON l.id = v.n_id WHERE +l.status >= {SUCCEEDED}",
+        d.batch(1, ID)
+    ),
     // One that an edit has taken over since it was read has not ended any more.
     FOLLOW_TAKE = |d| d.delete_from(
         "outbox",
@@ -86,8 +90,14 @@ impl SqlStore {
     ) -> Result<Option<OutboxRound>> {
         let ids = list(ACTION, ended.iter().map(|run| run.log))?;
         let tx = self.begin(ACTION).await?;
-        if tx.execute(&FOLLOW_TAKE, [ids.into()]).await? < ended.len() as u64 {
-            // Another node has followed some of them.
+        let mut is_mine = tx.execute(&FOLLOW_TAKE, [ids.clone().into()]).await? == ended.len() as u64;
+        if is_mine {
+            // It may have waited for what takes a run over, and judged by what was before.
+            let still: Vec<i64> = tx.query(&FOLLOW_STILL_ENDED, [ids.into()]).await?;
+            is_mine = still == [ended.len() as i64];
+        }
+        if !is_mine {
+            // Another node has followed some of them, or an edit has taken them over.
             tx.rollback().await?;
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 
 use super::dialect::{Dialect, Kind};
 use super::rows::DISPATCHED_COLUMNS;
-use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, SUCCEEDED};
+use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, REVOCATIONS, SUCCEEDED};
 use super::values::{clean, list, to_json};
 use super::{DispatchedRun, OutcomeStore, Result, SqlStore, Suspects};
 use crate::domain::{ExecutorId, LogId, Owner, Reason, Status};
@@ -70,7 +70,7 @@ statements!(
     SHARDS_TO_STOP = |_| format!(
         "SELECT {} FROM task_log p JOIN task_log l ON l.task_id = p.task_id AND l.fire_time = p.fire_time \
          AND l.parent_id = p.id WHERE p.status = {DISPATCHED} AND p.shard_index = -1 AND p.stopping <> '' AND \
-         +l.status < {SUCCEEDED} AND (l.stopping = '' OR +l.status <> {DISPATCHED}) LIMIT {{1}}",
+         +l.status < {SUCCEEDED} AND (l.stopping IN ('', {REVOCATIONS}) OR +l.status <> {DISPATCHED}) LIMIT {{1}}",
         DISPATCHED_COLUMNS.replace("l.stopping", "p.stopping")
     ),
     SUSPECTS_OF = |d| suspects(d, "IN"),

@@ -62,6 +62,19 @@ statements!(
         FIRE,
         &may_take_over(),
     ),
+    // The row of what is taken over goes, and comes anew: who processes its old end meanwhile has to wait for this, or this
+    // for them. An insert that finds the row would do neither.
+    FORGET_ENDS = |d| {
+        d.delete_from(
+        "outbox",
+        &format!(
+            "(SELECT t.id AS n_id FROM {} task_log t ON t.task_id = v.n_task_id AND t.fire_time = v.n_fire_time AND \
+             t.shard_index = v.n_shard_index WHERE t.revision = v.n_revision) v",
+            d.batch(1, FIRE)
+        ),
+        "l.id = v.n_id",
+    )
+    },
     WATCH_FIRES = |d| format!(
         "INSERT INTO outbox (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON \
          l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
@@ -222,6 +235,10 @@ impl SqlStore {
         let written = plans.iter().filter(|plan| moved.contains(&plan.task_id)).flat_map(|plan| &plan.fires);
         let written: Vec<i64> = written.map(|fire| fire.fire_time).collect();
         self.note_past_runs(&tx, &written, now).await?;
+        let taken_over = fires_of(&|plan| plan.outbox && plan.takes_over);
+        if !taken_over.is_empty() {
+            tx.execute(&FORGET_ENDS, [to_json(ACTION, &taken_over)?.into()]).await?;
+        }
         let watched = fires_of(&|plan| plan.outbox);
         if !watched.is_empty() {
             tx.execute(&WATCH_FIRES, [to_json(ACTION, &watched)?.into()]).await?;

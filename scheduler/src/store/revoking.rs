@@ -27,10 +27,11 @@ statements!(
         d.or_ignore("outbox", "id")
     ),
     // What executors hold is asked for after the commit, by whichever node: the mark outlives a crash. What a stop or a
-    // pause revoked stays so under a later start, save what that fires anew. The version stays: nothing was decided.
+    // pause revoked stays so under a later start, save what that fires anew. The version grows: a decision by the old
+    // definition loses the race.
     MARK_HELD = |_| format!(
         "UPDATE task_log SET stopping = CASE WHEN {{2}} = 'task_edited' AND stopping IN ('task_stopped', 'task_paused') \
-         AND fire_time < {{3}} THEN stopping ELSE {{2}} END WHERE task_id = {{1}} AND status = {DISPATCHED} AND \
+         AND fire_time < {{3}} THEN stopping ELSE {{2}} END, version = version + 1 WHERE task_id = {{1}} AND status = {DISPATCHED} AND \
          shard_index >= 0 AND stopping IN ('', {REVOCATIONS})"
     ),
     KEEP_RUNNING = |d| {

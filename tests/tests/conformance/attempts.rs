@@ -134,6 +134,7 @@ async fn what_a_new_definition_takes_over_is_kept(world: World) {
     let run = world.write(&task, [world.now]).await.remove(0);
     let run = world.dispatched(1, vec![run], 7).await.remove(0);
     world.change(edit(&task), world.now).await.unwrap();
+    let run = world.row(&run).await.dispatched.run;
     world.moved(&run, Status::Cancelled, Reason::TaskEdited).await;
     let tenant = world.owner.tenant_id;
     assert!(world.admin.attempts(tenant, run.id).await.is_empty());

@@ -1,10 +1,13 @@
 //! Consequences of the end of runs: exactly once, whichever node comes first.
 
-use crate::fixture::{World, success};
+use crate::fixture::{World, connect, edit, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, ParentLink, ParentOutcome, ParentRule, ScheduleKind, TaskSpec};
 use carillon::domain::{Reason, Run, Status, Trigger};
-use carillon::store::{EndedRun, OutboxRound, TaskView};
+use carillon::store::{EndedRun, OutboxRound, OutboxStore as _, PlanStore as _, TaskView};
+use carillon_tests::proxy::Proxy;
+use carillon_tests::{Database, Kind};
+use std::time::Duration;
 
 cases!(
     a_child_runs_once_for_each_end_that_meets,
@@ -14,6 +17,7 @@ cases!(
     two_followers_at_once_follow_each_end_once,
     a_fixed_delay_moves_on_from_the_end,
     failures_in_a_row_are_counted,
+    a_fire_taken_over_keeps_its_consequences,
 );
 
 fn after(parents: &[&str], on: ParentOutcome) -> Vec<ParentLink> {
@@ -182,4 +186,71 @@ async fn failures_in_a_row_are_counted(world: World) {
         seen.push((world.task(task.id).await.failures_in_row, followed.failing));
     }
     assert_eq!(seen, [(1, vec![]), (0, vec![]), (1, vec![]), (2, vec![(task.id, 2)])]);
+}
+
+async fn a_fire_taken_over_keeps_its_consequences(world: World) {
+    let parent = world.started(&World::every_second("parent")).await;
+    let spec = TaskSpec { parents: after(&["parent"], ParentOutcome::Success), ..TaskSpec::default() };
+    child(&world, "next", spec).await;
+    let parent = world.task(parent.id).await;
+    let fire_time = parent.next_fire_at;
+    let plan = Plan { outbox: true, ..world.plan(&parent, [fire_time]) };
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap().unwrap();
+    world.change(edit(&parent), world.now).await.unwrap();
+    let again = world.task(parent.id).await;
+    let plan = Plan { outbox: true, takes_over: true, ..world.plan(&again, [fire_time]) };
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap().unwrap();
+    let run = runs_of(&world, &parent).await.remove(0);
+    assert_eq!((run.status, run.revision), (Status::Init, 2));
+    assert_eq!(world.admin.watched(parent.id).await, [run.id]);
+    assert_eq!(follow(&world).await, OutboxRound::default(), "it has not ended any more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_taken_over_meanwhile_keeps_its_consequences_on_mariadb() {
+    what_is_taken_over_meanwhile_keeps_its_consequences(Kind::MariaDb).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_taken_over_meanwhile_keeps_its_consequences_on_postgres() {
+    what_is_taken_over_meanwhile_keeps_its_consequences(Kind::Postgres).await;
+}
+
+/// The end of a run that an edit cancelled is processed while the new definition takes its instant over.
+async fn what_is_taken_over_meanwhile_keeps_its_consequences(kind: Kind) {
+    let database = Database::fresh(kind).await;
+    let (world, store) = World::on(&database).await;
+    let parent = world.started(&World::every_second("parent")).await;
+    let spec = TaskSpec { parents: after(&["parent"], ParentOutcome::Success), ..TaskSpec::default() };
+    child(&world, "next", spec).await;
+    let parent = world.task(parent.id).await;
+    let fire_time = parent.next_fire_at;
+    let plan = Plan { outbox: true, ..world.plan(&parent, [fire_time]) };
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap().unwrap();
+    world.change(edit(&parent), world.now).await.unwrap();
+    let ended = world.store.ended(10).await.unwrap();
+    assert_eq!((ended.len(), ended[0].reason), (1, Reason::TaskEdited));
+
+    let proxy = Proxy::to(&database.url).await;
+    let slow = connect(&proxy.url).await;
+    let again = world.task(parent.id).await;
+    let plan = Plan { outbox: true, takes_over: true, ..world.plan(&again, [fire_time]) };
+    let now = world.now;
+    proxy.hold_before("COMMIT");
+    let taking_over = tokio::spawn(async move { slow.write_ahead(None, &[plan], now).await });
+    proxy.held().await;
+    let mut following = tokio::spawn(async move {
+        let new_id = || unreachable!("nothing follows a run that was given up");
+        store.process_outbox(&ended, &new_id, now).await
+    });
+    // Either it has been processed by then, or it waits for what takes the run over.
+    let done = tokio::time::timeout(Duration::from_secs(1), &mut following).await;
+    proxy.release();
+    assert_eq!(taking_over.await.unwrap().unwrap(), Some([parent.id].into()));
+    if done.is_err() {
+        following.await.unwrap().unwrap();
+    }
+    let run = runs_of(&world, &parent).await.remove(0);
+    assert_eq!((run.status, run.revision), (Status::Init, 2));
+    assert_eq!(world.admin.watched(parent.id).await, [run.id], "the child would never run");
 }

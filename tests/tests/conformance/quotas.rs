@@ -8,6 +8,7 @@ use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, NodeId, Reason, Run, Status};
 use carillon::store::{NewTask, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register};
+use carillon_tests::{Database, Kind};
 
 cases!(
     runs_over_the_rate_are_put_back_until_their_slot,
@@ -252,4 +253,34 @@ async fn handlers_beyond_the_quota_get_no_task_and_their_executor_is_registered(
     world.admin.delete_task(&made_once, world.now).await.unwrap();
     registered("two").await;
     assert_eq!(made().await, [1, 1, 1, 0], "it is known now");
+}
+
+/// Names that someone makes up fill neither the table nor the audit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_so_many_handlers_are_remembered_as_left_out() {
+    const MOST: i64 = 2_000;
+    let database = Database::fresh(Kind::Sqlite).await;
+    let world = World::over_database(&database).await;
+    world.stopped(&World::every_second("task")).await;
+    limit(&world, Quotas { max_tasks: 1, ..Quotas::default() }).await;
+    for round in 0..3 {
+        let names = (0..MOST).map(|number| format!("handler-{round}-{number}"));
+        let register = Register {
+            instance: format!("process-{round}"),
+            address: format!("http://{round}.internal:1"),
+            host_name: "h".to_owned(),
+            pid: 1,
+            version: "1".to_owned(),
+            tags: Vec::new(),
+            description: String::new(),
+            capacity: 9,
+            handlers: names.map(|name| HandlerInfo { name, ..HandlerInfo::default() }).collect(),
+        };
+        let signer = crate::executors::signer(&world);
+        let registered = world.store.register(&signer, &register, &|| world.id(), world.now).await.unwrap();
+        assert_eq!(registered.left_out.len(), 2_000, "each is told");
+        assert_eq!(database.number("SELECT COUNT(*) FROM handler").await, MOST);
+        let noted = database.number("SELECT COUNT(*) FROM audit_entry WHERE action = 'register_handlers'").await;
+        assert_eq!(noted, 1);
+    }
 }

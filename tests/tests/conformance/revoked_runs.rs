@@ -17,6 +17,7 @@ cases!(
     what_comes_back_after_an_edit_goes_on,
     a_retry_does_not_go_on_unless_its_outcome_is_unknown,
     shards_begin_again_as_a_whole,
+    a_revoked_shard_is_stopped_with_its_parent,
     shards_go_on_beside_those_that_run,
     a_parent_ends_with_the_last_of_its_shards,
     a_fixed_delay_goes_on_with_what_it_adopted,
@@ -128,13 +129,14 @@ async fn the_last_word_counts(world: World) {
 async fn what_has_started_is_left_alone(world: World) {
     let (task, runs) = held(&world, "task").await;
     changed(&world, edit(&task)).await;
-    world.store.leave_running(&[(runs[0].id, runs[0].version), (runs[1].id, runs[1].version + 1)]).await.unwrap();
+    let version = runs[0].version + 1;
+    world.store.leave_running(&[(runs[0].id, version), (runs[1].id, version + 1)]).await.unwrap();
     assert_eq!(marks(&world, task.id).await, [Reason::None, Reason::TaskEdited]);
-    assert_eq!(world.row(&runs[0]).await.dispatched.run, runs[0]);
+    assert_eq!(world.row(&runs[0]).await.dispatched.run, Run { version, ..runs[0].clone() });
     // A person's word is not taken back, and stands above that of an edit.
-    let stopped = world.store.note_stop(&[(runs[0].id, runs[0].version)], Reason::CancelledManually).await.unwrap();
+    let stopped = world.store.note_stop(&[(runs[0].id, version)], Reason::CancelledManually).await.unwrap();
     assert_eq!(stopped.len(), 1);
-    world.store.leave_running(&[(runs[0].id, runs[0].version + 1)]).await.unwrap();
+    world.store.leave_running(&[(runs[0].id, version + 1)]).await.unwrap();
     changed(&world, edit(&world.task(task.id).await)).await;
     assert_eq!(marks(&world, task.id).await, [Reason::CancelledManually, Reason::TaskEdited]);
 }
@@ -143,8 +145,8 @@ async fn only_what_a_change_revoked_is_settled(world: World) {
     let (task, runs) = held(&world, "task").await;
     assert!(settle(&world, &runs).await.is_empty(), "no one changed their task");
     changed(&world, edit(&task)).await;
-    let older: Vec<Run> = runs.iter().map(|run| Run { version: run.version - 1, ..run.clone() }).collect();
-    assert!(world.store.settle_revoked(&older, world.now).await.unwrap().is_empty());
+    let older = world.store.settle_revoked(&runs, world.now).await.unwrap();
+    assert!(older.is_empty(), "a decision by the old definition");
     let done = crate::fixture::success(&runs[0], 1);
     world.store.succeed(world.owner, &[&done]).await.unwrap();
     settle(&world, &runs).await;
@@ -165,7 +167,8 @@ async fn what_comes_back_after_an_edit_goes_on(world: World) {
     let (task, runs) = held(&world, "task").await;
     changed(&world, edit_to(&task, |spec| EVERY_MINUTE.clone_into(&mut spec.cron))).await;
     for run in &runs {
-        let queued = comes_back(&world, run, |_| {}).await;
+        let run = world.row(run).await.dispatched.run;
+        let queued = comes_back(&world, &run, |_| {}).await;
         assert_eq!(queued.status, Status::Queued);
     }
     settle(&world, &runs).await;
@@ -183,6 +186,7 @@ async fn a_retry_does_not_go_on_unless_its_outcome_is_unknown(world: World) {
         let runs = world.write(&task, instants(&world)).await;
         let run = world.dispatched(1, runs, 7).await.remove(0);
         changed(&world, edit(&task)).await;
+        let run = world.row(&run).await.dispatched.run;
         comes_back(&world, &run, |back| (back.reason, back.failures) = (reason, 1)).await;
         settle(&world, std::slice::from_ref(&run)).await;
         assert_eq!(states(&world, std::slice::from_ref(&run)).await, [expected], "{delivery:?} {reason:?}");
@@ -217,6 +221,16 @@ async fn shards_begin_again_as_a_whole(world: World) {
         "with those that fit now"
     );
     assert_eq!(world.rows(task.id).await.len(), 3);
+}
+
+/// A person's word reaches shards that are already asked for.
+async fn a_revoked_shard_is_stopped_with_its_parent(world: World) {
+    let (task, parent, shards) = sharded(&world).await;
+    changed(&world, edit(&task)).await;
+    let parent = world.row(&parent).await.dispatched.run;
+    world.store.note_stop(&[(parent.id, parent.version)], Reason::CancelledManually).await.unwrap();
+    let to_stop = world.store.shards_to_stop(10).await.unwrap();
+    assert_eq!(to_stop.len(), shards.len());
 }
 
 async fn shards_go_on_beside_those_that_run(world: World) {

@@ -2,6 +2,7 @@
 
 use carillon_tests::events::{Event, Events};
 use carillon_tests::executor::Options;
+use carillon_tests::people::PASSWORD;
 use carillon_tests::wait::when;
 use carillon_tests::{Api, FakeExecutor, Kind, World, await_until, folder, now_ms};
 use reqwest::Method;
@@ -13,6 +14,7 @@ scenario!(earlier_attempts_and_shards: sqlite mariadb);
 scenario!(followers_are_bounded_and_leave_their_places: sqlite);
 scenario!(for_those_who_may_and_their_tenants: sqlite mariadb);
 scenario!(executors_that_keep_none_or_do_not_answer: sqlite);
+scenario!(followers_end_with_rights_and_sessions: sqlite);
 
 const SHORT: [(&str, &str); 4] = [
     ("executors.heartbeat_interval", "1s"),
@@ -206,6 +208,32 @@ async fn earlier_attempts_and_shards(kind: Kind) {
         .await;
     assert_eq!(state(&page(&api, log, "?attempt=1").await), "executor_unknown");
     world.end_well().await;
+}
+
+/// A stream does not outlive what allowed it, while its run goes on.
+async fn followers_end_with_rights_and_sessions(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    let task = api.make_task(&app, "talks", "talk", json!({})).await;
+    let log = api.run(task, Some(&talk(1_000, 1_000))).await;
+    let ann = api.make_person("ann", None).await;
+    let grant = api.grant(&ann, "platform admin", None).await;
+    let (again, _) = api.sign_in("ann", PASSWORD).await;
+    let (narrowed, ended) = (follow(&ann.api, log, None).await, follow(&again, log, None).await);
+    let mut kept = follow(&api, log, None).await;
+    again.expect(204, Method::POST, "/logout", None).await;
+    api.expect(204, Method::DELETE, &format!("/users/{}/grants/{grant}", ann.id), None).await;
+    for events in [ended, narrowed] {
+        let events = events.rest().await;
+        assert_eq!(
+            events.last().map(|event| (event.kind.as_str(), &event.data["why"])),
+            Some(("end", &json!("access_changed")))
+        );
+    }
+    kept.next().await.expect("who may read goes on");
 }
 
 async fn assert_refused(api: &Api, log: i64, why: &str) {

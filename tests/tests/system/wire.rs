@@ -203,6 +203,15 @@ impl Parties {
         };
         let too_many = Request::new(&self.app, &self.node.url, "/openapi/results", &too_many);
         self.refused("more results than allowed", too_many, Code::BadRequest).await;
+        // What each executor names stays in the node's memory until its next heartbeat.
+        let runs = vec![RunKey(1, 1); carillon_protocol::EXECUTOR_RUNS_MAX + 1];
+        let (id, instance) = (self.fake.executor_id(), self.fake.instance());
+        let beat = Heartbeat { unacknowledged: runs.clone(), ..empty_heartbeat(id, instance) };
+        let beat = Request::new(&self.app, &self.node.url, "/openapi/executors/heartbeat", &beat);
+        self.refused("a heartbeat with more runs than allowed", beat, Code::BadRequest).await;
+        let farewell = Unregister { executor_id: id, instance: instance.to_owned(), held: runs, running: Vec::new() };
+        let farewell = Request::new(&self.app, &self.node.url, "/openapi/executors/unregister", &farewell);
+        self.refused("a farewell with more runs than allowed", farewell, Code::BadRequest).await;
     }
 
     /// Promise 8: another tenant's things are as good as absent.

@@ -176,7 +176,7 @@ fn known_time(ms: i64) -> Option<i64> {
 }
 
 fn is_stopping(dispatched: &DispatchedRun) -> bool {
-    dispatched.run.status == Status::Dispatched && dispatched.stopping != Reason::None
+    dispatched.run.status == Status::Dispatched && dispatched.is_stopping()
 }
 
 /// A run's state as shown to callers.

@@ -356,6 +356,9 @@ impl State {
         if (row.stopping == Reason::None || row.stopping.is_revocation()) && !stays {
             row.stopping = taken.reason;
         }
+        if row.stopping.is_revocation() {
+            row.run.version += 1;
+        }
     }
 
     /// A run that goes on under the new definition; holders of a copy lose at the version.

@@ -1,7 +1,7 @@
 //! Results, and runs whose result does not come.
 
 use super::ModelStore;
-use super::rows::State;
+use super::rows::{LogRow, State};
 use async_trait::async_trait;
 use carillon::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Status, Trigger};
 use carillon::store::{DispatchedRun, OutcomeStore, Result, Suspects};
@@ -95,9 +95,10 @@ impl OutcomeStore for ModelStore {
             };
             let open =
                 state.logs.values().filter(|row| row.run.parent_id > LogId::NONE && !row.run.status.is_terminal());
-            let untold = open.filter(|row| row.stopping == Reason::None || row.run.status != Status::Dispatched);
+            let is_untold = |row: &&LogRow| row.stopping == Reason::None || row.stopping.is_revocation();
+            let untold = open.filter(|row| is_untold(row) || row.run.status != Status::Dispatched);
             let found = untold.filter_map(|row| {
-                wanted(row.run.parent_id).map(|stopping| DispatchedRun { stopping, ..super::LogRow::dispatched(row) })
+                wanted(row.run.parent_id).map(|stopping| DispatchedRun { stopping, ..LogRow::dispatched(row) })
             });
             Ok(found.take(limit as usize).collect())
         })
