@@ -11,13 +11,41 @@ use crate::domain::task::file::{Entry, TaskFile};
 use crate::domain::task::{FieldChange, ScheduleKind, diff};
 use crate::domain::{AccessScope, AppId, FieldError, FieldRefusal, Owner, TaskId, TenantId};
 use crate::store::{Activity, NewTask, Result, SqlStore, StoreErrorKind, TaskChange, TaskView};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use step::Name;
 pub use step::{Action, Step};
 
 /// The place of a task whose app is not there.
 const NOWHERE: Owner = Owner { tenant_id: TenantId::NONE, app_id: AppId::NONE };
+
+/// What a file asks for, before its parents are looked at.
+pub struct Draft {
+    /// What to do about each entry, in their order.
+    pub steps: Vec<Step>,
+    refused: Vec<FieldError>,
+    broken: HashSet<String>,
+    scopes: HashMap<(String, String), Owner>,
+}
+
+impl Draft {
+    /// With its parents. Those that are `hidden` (place of the entry, place in its list) count as absent; tasks that are
+    /// not in `reads` are not named.
+    ///
+    /// # Errors
+    /// The database's; what the file has wrong is no error, but [`Planned::Refused`].
+    pub async fn with_parents(
+        self,
+        store: &SqlStore,
+        hidden: &HashSet<(usize, usize)>,
+        reads: &AccessScope,
+    ) -> Result<Planned> {
+        let Self { steps, mut refused, broken, scopes } = self;
+        let file = parents::File { steps: &steps, scopes: &scopes, broken: &broken, hidden, reads };
+        parents::refuse(store, &file, &mut refused).await?;
+        Ok(if refused.is_empty() { Planned::Steps(steps) } else { Planned::Refused(refused) })
+    }
+}
 
 /// What a file asks for.
 #[derive(Debug)]
@@ -46,14 +74,14 @@ pub fn changes_of(steps: &[Step]) -> (Vec<NewTask>, Vec<TaskChange>) {
 /// Compares a file with what is there.
 ///
 /// # Errors
-/// The database's; what the file has wrong is no error, but [`Planned::Refused`].
+/// The database's; what the file has wrong is no error, but refused with [`Draft::with_parents`].
 pub async fn plan(
     store: &SqlStore,
     access_scope: &AccessScope,
     file: TaskFile,
     new_id: impl Fn() -> TaskId,
     now: i64,
-) -> Result<Planned> {
+) -> Result<Draft> {
     let TaskFile { entries, broken, mut refused } = file;
     let scopes = scopes(store, access_scope, &entries, &mut refused).await?;
     refuse_calendars(store, &entries, &scopes, &mut refused).await?;
@@ -75,8 +103,7 @@ pub async fn plan(
         steps.push(Step { entry, action, warning });
     }
     quotas::refuse_too_many(&steps, &quotas, &mut refused);
-    parents::refuse(store, &steps, &scopes, &broken, &mut refused).await?;
-    Ok(if refused.is_empty() { Planned::Steps(steps) } else { Planned::Refused(refused) })
+    Ok(Draft { steps, refused, broken, scopes })
 }
 
 /// The ids of the tenants and apps that entries name; what is not there is refused once, at the

@@ -30,11 +30,26 @@ impl<'a> Parents<'a> {
     /// Parents that the caller may not use: treated as absent. Existing links stay.
     pub async fn refused(
         &mut self,
-        (tenant, app): (&str, &str),
+        place: (&str, &str),
         before: Option<&TaskSpec>,
         spec: &TaskSpec,
     ) -> Result<Vec<FieldError>, Problem> {
-        let mut refused = Vec::new();
+        let hidden = self.hidden(place, before, spec).await?;
+        let refusal = |at: usize| {
+            let field = format!("parents[{at}].task");
+            FieldError::new(field, FieldRefusal::no_such("task", &spec.parents[at].task))
+        };
+        Ok(hidden.into_iter().map(refusal).collect())
+    }
+
+    /// The places of these parents in the definition.
+    pub async fn hidden(
+        &mut self,
+        (tenant, app): (&str, &str),
+        before: Option<&TaskSpec>,
+        spec: &TaskSpec,
+    ) -> Result<Vec<usize>, Problem> {
+        let mut hidden = Vec::new();
         let heard = before.is_some_and(|before| before.parent_output);
         for (at, link) in spec.parents.iter().enumerate() {
             let Some((of, _)) = link.task.split_once('/').filter(|(of, _)| *of != app) else { continue };
@@ -45,11 +60,10 @@ impl<'a> Parents<'a> {
             }
             let sees = self.holds(Permission::TasksRead, tenant, of).await?;
             if !sees || (listens && !self.holds(Permission::TaskLogsRead, tenant, of).await?) {
-                let field = format!("parents[{at}].task");
-                refused.push(FieldError::new(field, FieldRefusal::no_such("task", &link.task)));
+                hidden.push(at);
             }
         }
-        Ok(refused)
+        Ok(hidden)
     }
 
     async fn holds(&mut self, permission: Permission, tenant: &str, app: &str) -> Result<bool, Problem> {

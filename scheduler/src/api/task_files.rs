@@ -22,6 +22,7 @@ use crate::task_files::{Action, Planned, Step, changes_of, plan};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 use utoipa::{IntoParams, ToSchema};
 
 /// Largest task file, bytes.
@@ -145,11 +146,13 @@ async fn apply(
     let file = file.map_err(|error| RequestRefusal::WrongBody { detail: error.to_string() })?;
     let now = api.engine.clock.now_ms();
     let access_scope = caller.access_scope(Permission::TasksApply);
-    let steps = match plan(&api.store, &access_scope, file, || api.engine.ids.next(now), now).await? {
+    let draft = plan(&api.store, &access_scope, file, || api.engine.ids.next(now), now).await?;
+    let hidden = hidden_parents(&api, &caller, &draft.steps).await?;
+    let reads = caller.access_scope(Permission::TasksRead);
+    let steps = match draft.with_parents(&api.store, &hidden, &reads).await? {
         Planned::Steps(steps) => steps,
         Planned::Refused(errors) => return Err(refusal(errors)),
     };
-    refuse_parents(&api, &caller, &steps).await?;
     let mut not_revoked = Vec::new();
     if !dry_run {
         let (new, changes) = changes_of(&steps);
@@ -161,18 +164,19 @@ async fn apply(
     Ok(answer(steps, dry_run, not_revoked))
 }
 
-async fn refuse_parents(api: &Api, caller: &Caller, steps: &[Step]) -> Result<(), Problem> {
+/// Parents (place of the entry, place in its list) that the caller may not use: to them there are none.
+async fn hidden_parents(api: &Api, caller: &Caller, steps: &[Step]) -> Result<HashSet<(usize, usize)>, Problem> {
     let mut parents = Parents::new(api, caller, Permission::TasksApply);
-    let mut refused = Vec::new();
-    for Step { entry, action, .. } in steps {
+    let mut hidden = HashSet::new();
+    for (number, Step { entry, action, .. }) in steps.iter().enumerate() {
         let before = match action {
             Action::Create(..) => None,
             Action::Change(before, _) | Action::Keep(before) => Some(&before.spec),
         };
-        let wrong = parents.refused((&entry.tenant, &entry.app), before, &entry.spec).await?;
-        refused.extend(wrong.iter().map(|error| entry.of(error.clone())));
+        let of_entry = parents.hidden((&entry.tenant, &entry.app), before, &entry.spec).await?;
+        hidden.extend(of_entry.into_iter().map(|at| (number, at)));
     }
-    if refused.is_empty() { Ok(()) } else { Err(refusal(refused)) }
+    Ok(hidden)
 }
 
 /// Each task of a file has an entry of its own in the audit.

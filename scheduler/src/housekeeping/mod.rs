@@ -26,6 +26,9 @@ const AGES_MAX: usize = 32;
 
 const DAY_MS: i64 = 86_400_000;
 
+/// What is deleted cannot come back: the database's clock, which decides, may be so much ahead of this machine's, ms.
+const AHEAD_MAX_MS: i64 = 3_600_000;
+
 /// How long ended sessions and tokens are kept, for later investigation, ms.
 const ENDED_ACCESS_KEPT_MS: i64 = 7 * DAY_MS;
 
@@ -63,6 +66,14 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
     /// Deletes what is too old; returns how many logs.
     pub async fn tick(&self) -> Result<u64> {
         if !self.holds_lease().await? {
+            return Ok(0);
+        }
+        let (now, here) = (self.clock.now_ms(), chrono::Utc::now().timestamp_millis());
+        if has_jumped(now, here) {
+            tracing::error!(
+                ahead_ms = now - here,
+                "nothing is deleted: the database's clock is far ahead of this machine's; correct the wrong one"
+            );
             return Ok(0);
         }
         let age = |days: &i32| if *days == 0 { self.settings.retain_ms } else { i64::from(*days) * DAY_MS };
@@ -145,5 +156,24 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Fence>> {
         self.fence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the cluster clock says more than the wall clock of this machine can believe; both epoch ms.
+fn has_jumped(cluster: i64, here: i64) -> bool {
+    cluster.saturating_sub(here) > AHEAD_MAX_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_has_jumped_ahead_deletes_nothing() {
+        let now = 1_800_000_000_000;
+        assert!(!has_jumped(now, now));
+        assert!(!has_jumped(now + AHEAD_MAX_MS, now));
+        assert!(has_jumped(now + 30 * DAY_MS, now));
+        assert!(!has_jumped(now - 30 * DAY_MS, now), "what lags keeps more");
     }
 }

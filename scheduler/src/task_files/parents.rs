@@ -5,27 +5,33 @@ use super::step::{Action, Name, Step};
 use crate::domain::links::{cycle, knots};
 use crate::domain::{AccessScope, FieldError, FieldRefusal, Owner, TaskId};
 use crate::store::{Result, SqlStore, StoreErrorKind, TaskFilter};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Names of a cycle that are told at most.
 const NAMES_MAX: usize = 20;
 
-/// Refuses parents that are neither there nor in the file (`broken`: tasks of the file that are
-/// refused themselves), and cycles, each once.
-pub async fn refuse(
-    store: &SqlStore,
-    steps: &[Step],
-    scopes: &HashMap<(String, String), Owner>,
-    broken: &HashSet<String>,
-    refused: &mut Vec<FieldError>,
-) -> Result<()> {
+/// A file, and what its caller may know.
+pub struct File<'a> {
+    pub steps: &'a [Step],
+    pub scopes: &'a HashMap<(String, String), Owner>,
+    /// Tasks of the file that are refused themselves.
+    pub broken: &'a HashSet<String>,
+    /// Parents (place of the entry, place in its list) that are absent to the caller.
+    pub hidden: &'a HashSet<(usize, usize)>,
+    /// Tasks that the caller may read.
+    pub reads: &'a AccessScope,
+}
+
+/// Refuses parents that are neither there nor in the file, and cycles, each once.
+pub async fn refuse(store: &SqlStore, file: &File<'_>, refused: &mut Vec<FieldError>) -> Result<()> {
+    let File { steps, scopes, broken, hidden, .. } = *file;
     let mut ids: HashMap<Name, TaskId> = steps.iter().map(|step| (name_of(step), step.action.id())).collect();
     find_others(store, steps, scopes, &mut ids).await?;
     let mut links: HashMap<&str, Vec<(TaskId, TaskId)>> = HashMap::new();
-    for step in steps.iter().filter(|step| needs_look(step)) {
+    for (number, step) in steps.iter().enumerate().filter(|(_, step)| needs_look(step)) {
         for (at, link) in step.entry.spec.parents.iter().enumerate() {
             let name = parent_of(step, &link.task);
-            let Some(parent) = ids.get(&name) else {
+            let Some(parent) = ids.get(&name).filter(|_| !hidden.contains(&(number, at))) else {
                 if broken.contains(&format!("{}/{}/{}", name.0, name.1, name.2)) {
                     continue;
                 }
@@ -35,6 +41,13 @@ pub async fn refuse(
             };
             links.entry(&step.entry.tenant).or_default().push((step.action.id(), *parent));
         }
+    }
+    // Parents stay, but it begins to ask for their output, which its caller may not see.
+    let kept = hidden.iter().filter(|(number, _)| !needs_look(&steps[*number]));
+    for (number, at) in kept.copied().collect::<BTreeSet<_>>() {
+        let entry = &steps[number].entry;
+        let refusal = FieldRefusal::NoTaskInFile { name: entry.spec.parents[at].task.clone() };
+        refused.push(entry.refusal(&format!("parents[{at}].task"), refusal));
     }
     let redefined: HashSet<TaskId> =
         steps.iter().filter(|step| needs_look(step)).map(|step| step.action.id()).collect();
@@ -52,7 +65,7 @@ pub async fn refuse(
                 continue;
             }
             if let Some(way) = cycle(&knots, step.action.id()) {
-                let names = names(store, steps, &way[..way.len().min(NAMES_MAX)]).await?.join(" after ");
+                let names = names(store, file, &way[..way.len().min(NAMES_MAX)]).await?.join(" after ");
                 let more = if way.len() > NAMES_MAX { " after …" } else { "" };
                 refused.push(step.entry.refusal("parents", FieldRefusal::FollowsItself { way: names + more }));
                 told.extend(way);
@@ -116,7 +129,8 @@ fn parent_of(step: &Step, task: &str) -> Name {
     (step.entry.tenant.clone(), app.to_owned(), name.to_owned())
 }
 
-async fn names(store: &SqlStore, steps: &[Step], ids: &[TaskId]) -> Result<Vec<String>> {
+/// A task that the caller may not read is part of a cycle without a name.
+async fn names(store: &SqlStore, File { steps, reads, .. }: &File<'_>, ids: &[TaskId]) -> Result<Vec<String>> {
     let mut names = Vec::with_capacity(ids.len());
     for id in ids {
         if let Some(step) = steps.iter().find(|step| step.action.id() == *id) {
@@ -124,7 +138,8 @@ async fn names(store: &SqlStore, steps: &[Step], ids: &[TaskId]) -> Result<Vec<S
             continue;
         }
         let filter = TaskFilter { id: Some(*id), limit: 1, ..TaskFilter::default() };
-        names.extend(store.list_tasks(&AccessScope::All, &filter).await?.into_iter().map(|task| task.spec.name));
+        let found = store.list_tasks(reads, &filter).await?.into_iter().next();
+        names.push(found.map_or_else(|| "…".to_owned(), |task| task.spec.name));
     }
     Ok(names)
 }

@@ -10,6 +10,7 @@ use carillon::store::{
 use carillon::task_files::{Planned, Step, changes_of, plan};
 use carillon_protocol::sign::Key;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -55,7 +56,9 @@ async fn steps(store: &SqlStore, tasks: Value) -> Vec<Step> {
         panic!("an object is needed")
     };
     let file = TaskFile::read(&file, &TaskSpec::default());
-    match plan(store, &AccessScope::All, file, || TaskId(IDS.fetch_add(1, Ordering::Relaxed)), 1_000).await.unwrap() {
+    let new_id = || TaskId(IDS.fetch_add(1, Ordering::Relaxed));
+    let draft = plan(store, &AccessScope::All, file, new_id, 1_000).await.unwrap();
+    match draft.with_parents(store, &HashSet::new(), &AccessScope::All).await.unwrap() {
         Planned::Steps(steps) => steps,
         Planned::Refused(refused) => panic!("{refused:?}"),
     }

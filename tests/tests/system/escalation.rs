@@ -219,7 +219,7 @@ async fn parents_in_other_apps_must_be_seen(kind: Kind) {
     let child = format!("/tasks/{}", made["id"].as_str().unwrap());
     let follow = |of: &str, output: bool| json!({ "parents": [{ "task": of }], "parent_output": output });
     // Out of reach: as good as not there, whichever way.
-    let mut answers = BTreeSet::new();
+    let (mut answers, mut of_files) = (BTreeSet::new(), BTreeSet::new());
     for of in ["ledger/prices", "ledger/nothing", "nowhere/prices"] {
         for output in [false, true] {
             let (_, answer) = ann.api.send(Method::POST, "/tasks", Some(&task("x", follow(of, output)))).await;
@@ -229,10 +229,23 @@ async fn parents_in_other_apps_must_be_seen(kind: Kind) {
             answers.insert(answer["errors"][0]["message"].to_string().replace(of, "…"));
         }
         for name in ["child", "x"] {
-            ann.api.expect(400, Method::POST, "/tasks/apply", Some(&file(task(name, follow(of, false))))).await;
+            let wrong = [task(name, follow(of, false)), task("wrong", json!({ "parents": [{ "task": "nobody" }] }))];
+            let wrong = json!({ "version": 1, "task": wrong });
+            let answer = ann.api.expect(400, Method::POST, "/tasks/apply", Some(&wrong)).await;
+            of_files.insert(answer["errors"].to_string().replace(of, "…").replace(name, "…"));
         }
     }
     assert_eq!(answers.len(), 1, "what is hidden and what is not there answer alike: {answers:?}");
+    assert_eq!(of_files.len(), 1, "in files, too: {of_files:?}");
+    // A cycle through a task that she does not see, by links that others made.
+    admin.expect(201, Method::POST, "/tasks", Some(&task("second", json!({})))).await;
+    let beyond = json!({ "tenant": "near", "app": "ledger", "name": "beyond", "handler": "tick", "schedule": "none",
+        "started": false, "parents": [{ "task": "orders/second" }] });
+    admin.expect(201, Method::POST, "/tasks", Some(&beyond)).await;
+    admin.expect(200, Method::PATCH, &child, Some(&follow("ledger/beyond", false))).await;
+    let cycle = file(task("second", follow("child", false)));
+    let answer = ann.api.expect(400, Method::POST, "/tasks/apply", Some(&cycle)).await.to_string();
+    assert!(answer.contains("follows_itself") && !answer.contains("beyond"), "{answer}");
     // Her own app's, as before.
     ann.api.expect(200, Method::PATCH, &child, Some(&follow("first", true))).await;
     ann.api.expect(200, Method::PATCH, &child, Some(&follow("orders/first", false))).await;

@@ -203,6 +203,7 @@ fn engines_fields(table: &str) -> &'static [&'static str] {
         "api_token" => &["used_at"],
         "session" => &["used_at", "expires_at"],
         "backfill" => &["next_at", "written", "existing", "finished_at", "status"],
+        "task" => &["turn"],
         _ => &[],
     }
 }
