@@ -83,7 +83,12 @@ impl TaskDefinitions {
 
     /// Pauses a task that has failed `count` times in a row, if it still is as it was.
     pub async fn pause_failing(&self, id: TaskId, count: i32) -> Result<()> {
-        let Some(before) = self.find(id).await?.filter(|task| task.activity.started) else { return Ok(()) };
+        // A start in between began to count again.
+        let is_failing = |task: &TaskView| {
+            let most = task.spec.pause_after_failures;
+            task.activity.started && most > 0 && task.failures_in_row >= most
+        };
+        let Some(before) = self.find(id).await?.filter(is_failing) else { return Ok(()) };
         let note = format!("paused by itself after {count} failed runs in a row");
         tracing::warn!(task = id.0, name = before.spec.name, count, "task paused: too many failures in a row");
         let (spec, activity) = (before.spec.clone(), Activity { started: false, pause_note: Some(note) });
