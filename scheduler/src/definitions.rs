@@ -5,11 +5,9 @@
 
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::TaskSpec;
-use crate::domain::{AccessScope, Action, LogId, Reason, Status, TaskId};
+use crate::domain::{AccessScope, Action, LogId, Reason, TaskId};
 use crate::engine::Engine;
-use crate::store::{
-    Activity, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent, audited_task,
-};
+use crate::store::{Activity, NewTask, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent, audited_task};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -118,21 +116,8 @@ impl TaskDefinitions {
         if held.is_empty() {
             return Ok(NotRevoked::default());
         }
-        let ids: Vec<LogId> = held.iter().map(|dispatched| dispatched.run.id).collect();
         let took = self.engine.canceller.revoke(held).await?;
-        // What moved on between the transaction and the question (another attempt at another
-        // executor) is asked once more where it is now.
-        let asked =
-            |id: &LogId| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
-        let moved: Vec<LogId> = ids.iter().filter(|id| !asked(id)).copied().collect();
-        let again = self.store.runs(None, &moved).await?;
-        let again: Unsent =
-            again.into_iter().filter(|dispatched| dispatched.run.status == Status::Dispatched).collect();
-        let second = self.engine.canceller.revoke(again).await?;
-        let text = |ids: &[LogId], more: &[LogId]| ids.iter().chain(more).map(ToString::to_string).collect();
-        Ok(NotRevoked {
-            running: text(&took.running, &second.running),
-            unreachable: text(&took.unreachable, &second.unreachable),
-        })
+        let text = |ids: &[LogId]| ids.iter().map(ToString::to_string).collect();
+        Ok(NotRevoked { running: text(&took.running), unreachable: text(&took.unreachable) })
     }
 }

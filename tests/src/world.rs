@@ -165,6 +165,19 @@ impl World {
         }
     }
 
+    /// Waits until every node routes to these executors.
+    pub async fn await_online(&self, executors: &[i64]) {
+        for url in self.node_urls() {
+            let api = Api::new(&url);
+            await_until(&format!("the node at {url} knows executors {executors:?}"), 30, || async {
+                let shown = api.get("/executors").await;
+                let shown: Vec<&str> = shown["items"].as_array()?.iter().filter_map(|one| one["id"].as_str()).collect();
+                when(executors.iter().all(|id| shown.contains(&id.to_string().as_str())))
+            })
+            .await;
+        }
+    }
+
     /// Waits until `count` runs of `task` are inside a handler; those.
     pub async fn await_inside(&self, task: i64, count: usize) -> Vec<Visit> {
         await_until(&format!("{count} runs of task {task} are inside"), 60, || async {

@@ -21,8 +21,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub enum BodyError {
     /// Larger than the limit.
     TooLarge,
-    /// Too much is being read at once.
-    Busy,
     /// Not complete in time.
     TooSlow,
     /// The connection broke.
@@ -35,17 +33,17 @@ pub async fn read(payload: Payload, limit: usize) -> Result<Bytes, BodyError> {
 }
 
 /// The same; `take` is told how many bytes there will be with the next part, and may refuse them.
-pub async fn read_counting(
+pub async fn read_counting<E: From<BodyError>>(
     mut payload: Payload,
     limit: usize,
-    mut take: impl FnMut(usize) -> Result<(), BodyError>,
-) -> Result<Bytes, BodyError> {
+    mut take: impl FnMut(usize) -> Result<(), E>,
+) -> Result<Bytes, E> {
     let collect = async {
         let mut body = BytesMut::new();
         while let Some(chunk) = payload.next().await {
             let chunk = chunk.map_err(|error| BodyError::Broken(error.to_string()))?;
             if body.len() + chunk.len() > limit {
-                return Err(BodyError::TooLarge);
+                return Err(BodyError::TooLarge.into());
             }
             take(body.len() + chunk.len())?;
             body.extend_from_slice(&chunk);
@@ -64,7 +62,7 @@ pub async fn json<T: DeserializeOwned>(payload: Payload) -> Result<T, Problem> {
 pub async fn json_within<T: DeserializeOwned>(payload: Payload, limit: usize) -> Result<T, Problem> {
     let body = read(payload, limit).await.map_err(|error| match error {
         BodyError::TooLarge => Problem::from(RequestRefusal::TooLarge { most_bytes: limit as i64 }),
-        BodyError::TooSlow | BodyError::Busy => RequestRefusal::TooSlow.into(),
+        BodyError::TooSlow => RequestRefusal::TooSlow.into(),
         BodyError::Broken(detail) => RequestRefusal::BrokenBody { detail }.into(),
     })?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };

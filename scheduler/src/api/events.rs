@@ -8,10 +8,10 @@ use super::needs::Needs;
 use super::operation::{Operation, get};
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
-use crate::auth::{Caller, Denied};
+use crate::auth::Caller;
 use crate::domain::change_feed::Subscription;
 use crate::domain::{Refusal, TenantId};
-use crate::live::{LiveEvent, NoStream, Recheck, follow};
+use crate::live::{LiveEvent, NoStream, follow};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
 use serde::Deserialize;
@@ -69,7 +69,7 @@ async fn stream(
     };
     let subscription = Subscription::of(&caller.access, only);
     let slot = api.streams.enter(caller.actor.id, &subscription).map_err(no_slot)?;
-    let recheck = recheck(&api, &request, caller)?;
+    let recheck = guard::recheck(&api, &request, caller)?;
     let (node, version) = (api.node_name.clone(), env!("CARGO_PKG_VERSION"));
     let events = follow(slot, subscription, recheck).map(move |events| {
         let cluster_time = api.engine.clock.now_ms();
@@ -93,26 +93,6 @@ fn no_slot(why: NoStream) -> Problem {
             Problem::from(RequestRefusal::TooManyStreams { detail: why.to_string() }).retry_after(SLOT_WAIT)
         }
     }
-}
-
-/// Whether the caller's credentials still grant the same access; assumed while the database is unavailable.
-pub(super) fn recheck(api: &web::Data<Api>, request: &HttpRequest, caller: Caller) -> Result<Recheck, Problem> {
-    let (secret, is_cookie) = guard::shown(request).ok_or_else(Problem::unauthorised)?;
-    let api = api.clone();
-    Ok(Box::new(move || {
-        let (api, secret, caller) = (api.clone(), secret.clone(), caller.clone());
-        Box::pin(async move {
-            let now = api.engine.clock.now_ms();
-            match api.authenticator.look_again(&secret, is_cookie, &caller.actor.address, now).await {
-                Ok(again) => again.access == caller.access && !again.must_change,
-                Err(Denied::Store(error)) => {
-                    tracing::debug!(%error, "permissions of a listener could not be read");
-                    true
-                }
-                Err(_) => false,
-            }
-        })
-    }))
 }
 
 /// An event as it is sent.

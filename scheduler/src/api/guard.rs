@@ -6,7 +6,7 @@ use super::client_address::client_address;
 use super::needs::Needs;
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
-use crate::auth::Caller;
+use crate::auth::{Caller, Denied, Recheck};
 use actix_web::body::MessageBody;
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
@@ -98,6 +98,26 @@ pub fn shown(request: &HttpRequest) -> Option<(String, bool)> {
         Some(secret) => Some((secret.trim().to_owned(), false)),
         None => request.cookie(SESSION_COOKIE).map(|cookie| (cookie.value().to_owned(), true)),
     }
+}
+
+/// Whether the caller's credentials still grant the same access; assumed while the database is unavailable.
+pub fn recheck(api: &web::Data<Api>, request: &HttpRequest, caller: Caller) -> Result<Recheck, Problem> {
+    let (secret, is_cookie) = shown(request).ok_or_else(Problem::unauthorised)?;
+    let api = api.clone();
+    Ok(Box::new(move || {
+        let (api, secret, caller) = (api.clone(), secret.clone(), caller.clone());
+        Box::pin(async move {
+            let now = api.engine.clock.now_ms();
+            match api.authenticator.look_again(&secret, is_cookie, &caller.actor.address, now).await {
+                Ok(again) => again.access == caller.access && !again.must_change,
+                Err(Denied::Store(error)) => {
+                    tracing::debug!(%error, "permissions of a listener could not be read");
+                    true
+                }
+                Err(_) => false,
+            }
+        })
+    }))
 }
 
 /// A browser sends its cookie with requests of any page: a request that changes something must prove that

@@ -3,7 +3,7 @@
 
 use super::Api;
 use super::event_stream;
-use super::events::recheck;
+use super::guard::recheck;
 use super::input::Query;
 use super::logs::find;
 use super::operation::{Operation, get};

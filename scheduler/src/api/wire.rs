@@ -5,7 +5,7 @@ use super::Api;
 use super::body::BodyError;
 use super::client_address::client_address;
 use super::unauthenticated::UnauthenticatedCaller;
-use super::wire_limits::ALWAYS_VERIFIED_BYTES;
+use super::wire_limits::{ALWAYS_VERIFIED_BYTES, Unread};
 use crate::auth::{AddressRule, Claims, MessageClass, Refusal, SignedHead};
 use crate::domain::task_log::Status;
 use crate::domain::{ExecutorId, LogId, Owner, Reason, Run, Transition};
@@ -69,7 +69,6 @@ impl From<StoreError> for Refused {
         if error.kind() == StoreErrorKind::Conflict {
             return Self::new(Code::Conflict, error.to_string());
         }
-
         if error.is_temporary() {
             Self::new(Code::StoreUnavailable, "the database cannot be reached right now")
         } else {
@@ -304,18 +303,18 @@ async fn prove(
                 Err(refusal) => refusal,
             }
         }
-        Err(BodyError::Busy) => {
+        Err(Unread::Busy) => {
             let busy = unsigned(Code::TooMany, "this node reads as many large bodies as it may");
             return Err(not_before(busy, Some(Duration::from_secs(1))));
         }
-        Err(BodyError::TooLarge) if bytes_max < BODY_BYTES_MAX => {
+        Err(Unread::Body(BodyError::TooLarge)) if bytes_max < BODY_BYTES_MAX => {
             return Err(too_many(may_try.err().unwrap_or_default()));
         }
-        Err(BodyError::TooLarge) => {
+        Err(Unread::Body(BodyError::TooLarge)) => {
             Refusal::unproved(Code::TooLarge, format!("the body is larger than {BODY_BYTES_MAX} bytes"))
         }
-        Err(BodyError::TooSlow) => Refusal::unproved(Code::BadRequest, "the body did not arrive in time"),
-        Err(BodyError::Broken(detail)) => Refusal::unproved(Code::BadRequest, detail),
+        Err(Unread::Body(BodyError::TooSlow)) => Refusal::unproved(Code::BadRequest, "the body did not arrive in time"),
+        Err(Unread::Body(BodyError::Broken(detail))) => Refusal::unproved(Code::BadRequest, detail),
     };
     if !refusal.is_proved {
         return Err(turn_away(api, caller, head, &refusal));

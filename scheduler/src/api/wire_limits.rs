@@ -24,6 +24,20 @@ pub const ALWAYS_VERIFIED_BYTES: usize = 64 * 1024;
 /// Bytes of larger bodies that a node reads and works on at once, of all callers together.
 const BODIES_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;
 
+/// Why an executor's body was not read.
+pub enum Unread {
+    /// Too much is being read at once.
+    Busy,
+    /// For a reason of its own.
+    Body(BodyError),
+}
+
+impl From<BodyError> for Unread {
+    fn from(error: BodyError) -> Self {
+        Self::Body(error)
+    }
+}
+
 /// Counts what executors use of a node.
 pub struct WireLimits {
     registrations: Throttle,
@@ -54,20 +68,16 @@ impl WireLimits {
 
     /// Reads at most `limit` bytes. What is returned beside a large body is its share of what may be read at once: it is
     /// to be kept as long as the body.
-    pub async fn read(
-        &self,
-        payload: Payload,
-        limit: usize,
-    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), BodyError> {
+    pub async fn read(&self, payload: Payload, limit: usize) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Unread> {
         let mut share: Option<OwnedSemaphorePermit> = None;
         // As it arrives, so that no one takes a share by announcing a body.
-        let take = |length: usize| {
+        let take = |length: usize| -> Result<(), Unread> {
             if length <= ALWAYS_VERIFIED_BYTES {
                 return Ok(());
             }
             let has = share.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
             let more = u32::try_from(length.div_ceil(1_024).saturating_sub(has)).unwrap_or(u32::MAX);
-            let more = Arc::clone(&self.bodies).try_acquire_many_owned(more).map_err(|_| BodyError::Busy)?;
+            let more = Arc::clone(&self.bodies).try_acquire_many_owned(more).map_err(|_| Unread::Busy)?;
             match &mut share {
                 Some(share) => share.merge(more),
                 None => share = Some(more),
@@ -98,7 +108,7 @@ mod tests {
             kept.push(limits.read(payload(BODY_BYTES_MAX).await, BODY_BYTES_MAX).await.ok().expect("there is room"));
         }
         let one_more = limits.read(payload(ALWAYS_VERIFIED_BYTES + 1).await, BODY_BYTES_MAX).await;
-        assert!(matches!(one_more, Err(BodyError::Busy)));
+        assert!(matches!(one_more, Err(Unread::Busy)));
         assert!(
             limits.read(payload(ALWAYS_VERIFIED_BYTES).await, BODY_BYTES_MAX).await.is_ok(),
             "small ones always pass"
@@ -106,7 +116,7 @@ mod tests {
         kept.pop();
         assert!(limits.read(payload(ALWAYS_VERIFIED_BYTES + 1).await, BODY_BYTES_MAX).await.is_ok());
         let too_large = limits.read(payload(BODY_BYTES_MAX + 1).await, BODY_BYTES_MAX).await;
-        assert!(matches!(too_large, Err(BodyError::TooLarge)));
+        assert!(matches!(too_large, Err(Unread::Body(BodyError::TooLarge))));
     }
 
     #[test]

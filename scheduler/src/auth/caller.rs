@@ -3,6 +3,7 @@
 use crate::domain::TenantId;
 use crate::domain::access::{Access, AccessScope, Permission};
 use crate::domain::audit::Actor;
+use futures_util::future::BoxFuture;
 
 /// An authenticated caller, and what they may do.
 #[derive(Debug, Clone)]
@@ -20,6 +21,9 @@ pub struct Caller {
     /// What a request that changes something must carry beside the cookie.
     pub csrf: Option<String>,
 }
+
+/// Asks whether a caller's credentials still grant what they did when a stream began.
+pub type Recheck = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
 impl Caller {
     /// Where the caller holds the permission; nowhere when they do not.

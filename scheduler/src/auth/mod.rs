@@ -13,7 +13,7 @@ mod verifier;
 
 pub use address::AddressRule;
 pub use authenticator::{Authenticator, Denied, FIRST_USER, LoginContext, SessionTimes, SignedIn};
-pub use caller::Caller;
+pub use caller::{Caller, Recheck};
 pub use keys::KeyRing;
 pub use oidc::Provider;
 pub use password::{check_password, random_password};

@@ -6,7 +6,7 @@ use crate::domain::{Executor, ExecutorId, LogId, Reason, Status, Transition};
 use crate::store::{BATCH_MAX, DispatchStore, DispatchedRun, OutcomeStore, Result};
 use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What became of runs that executors had.
@@ -48,7 +48,27 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
 
     /// Asks for what a change of their task revoked: `runs` (DISPATCHED, marked in the transaction of the change). What has
     /// not started goes on under the present definition or ends; what has goes on as it is. Parents follow their shards.
-    pub async fn revoke(&self, mut runs: Vec<DispatchedRun>) -> Result<Revocation> {
+    pub async fn revoke(&self, runs: Vec<DispatchedRun>) -> Result<Revocation> {
+        let ids: Vec<LogId> = runs.iter().map(|dispatched| dispatched.run.id).collect();
+        let mut took = self.revoke_once(runs).await?;
+        // What moved on between the transaction and the question (another attempt at another executor) is asked once more
+        // where it is now.
+        let asked: HashSet<LogId> =
+            [&took.dropped, &took.running, &took.unreachable].into_iter().flatten().copied().collect();
+        let moved: Vec<LogId> = ids.into_iter().filter(|id| !asked.contains(id)).collect();
+        if moved.is_empty() {
+            return Ok(took);
+        }
+        let mut again = self.store.runs(None, &moved).await?;
+        again.retain(|dispatched| dispatched.run.status == Status::Dispatched);
+        let second = self.revoke_once(again).await?;
+        took.dropped.extend(second.dropped);
+        took.running.extend(second.running);
+        took.unreachable.extend(second.unreachable);
+        Ok(took)
+    }
+
+    async fn revoke_once(&self, mut runs: Vec<DispatchedRun>) -> Result<Revocation> {
         runs.retain(|dispatched| !dispatched.run.is_parent());
         let (answers, unreachable) = self.ask_all(runs, false).await;
         let mut took = Revocation { unreachable, ..Revocation::default() };
@@ -199,7 +219,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         let marked = self.store.stopping(limit).await?;
         let (revoked, stopped): (Vec<_>, Vec<_>) =
             marked.into_iter().partition(|dispatched| dispatched.stopping.is_revocation());
-        let mut dropped = self.revoke(revoked).await?.dropped.len();
+        let mut dropped = self.revoke_once(revoked).await?.dropped.len();
         let mut by_reason: HashMap<Reason, Vec<DispatchedRun>> = HashMap::new();
         for dispatched in stopped {
             by_reason.entry(dispatched.stopping).or_default().push(dispatched);

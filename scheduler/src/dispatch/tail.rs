@@ -3,6 +3,7 @@
 //! and so is the number of clients that a node serves.
 
 use super::output::{OutputReader, OutputStatus, Reading, Wanted};
+use crate::auth::Recheck;
 use crate::domain::{Run, TenantId, UserId};
 use crate::store::{ExecutorStore, Result};
 use carillon_protocol::OUTPUT_PAGE_BYTES;
@@ -39,9 +40,6 @@ const QUIET: Duration = Duration::from_secs(10);
 
 /// Reads the row of the run that is followed; `None` when there is none any more.
 pub type RunSource = Box<dyn Fn() -> BoxFuture<'static, Result<Option<Run>>> + Send + Sync>;
-
-/// Whether the caller may still read what they could when the tail began.
-pub type MayRead = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// The tails of a node: how many there are, and when they must end.
 #[derive(Debug, Default)]
@@ -194,7 +192,7 @@ impl TailEnd {
 struct Tail<S: ?Sized> {
     reader: Arc<OutputReader<S>>,
     source: RunSource,
-    may_read: MayRead,
+    may_read: Recheck,
     allowed_at: Instant,
     slot: TailSlot,
     /// As last read.
@@ -216,7 +214,7 @@ pub fn follow<S: ExecutorStore + ?Sized + 'static>(
     slot: TailSlot,
     run: Run,
     source: RunSource,
-    may_read: MayRead,
+    may_read: Recheck,
     (attempt, from): (Option<i32>, u64),
 ) -> impl Stream<Item = TailEvent> {
     let tail = Tail {

@@ -12,6 +12,6 @@ mod stream;
 mod streams;
 mod watcher;
 
-pub use stream::{LiveEnd, LiveEvent, Recheck, follow};
+pub use stream::{LiveEnd, LiveEvent, follow};
 pub use streams::{NoStream, StreamSlot, Streams};
 pub use watcher::Watcher;

@@ -1,9 +1,9 @@
 //! One stream: the hints for its caller, and when it ends.
 
 use super::streams::{Change, STREAM_MAX, StreamSlot};
+use crate::auth::Recheck;
 use crate::domain::change_feed::{ChangeKinds, ChangeScope, Subscription};
 use futures_util::Stream;
-use futures_util::future::BoxFuture;
 use futures_util::stream::unfold;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,6 @@ const HELLO: Duration = Duration::from_secs(10);
 
 /// Interval of checks whether the caller may still listen.
 const RECHECK: Duration = Duration::from_secs(15);
-
-/// Whether the caller may still see what they could when the stream began.
-pub type Recheck = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// What a stream says.
 #[derive(Debug, Clone, PartialEq, Eq)]

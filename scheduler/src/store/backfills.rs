@@ -92,13 +92,6 @@ impl SqlStore {
         now: i64,
     ) -> Result<usize> {
         let tx = self.begin(ACTION).await?;
-        // The runs of one round have one number. It holds the row, too: a definition, or a child, that comes meanwhile comes
-        // before this or after it.
-        let hold = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1} AND revision = {2}");
-        if tx.execute(&hold, [task.id.into(), task.revision.into()]).await? == 0 {
-            tx.rollback().await?;
-            return Ok(0);
-        }
         let open = sql!(format!(
             "SELECT COUNT(*) FROM backfill_run b JOIN task_log l ON l.id = b.id WHERE b.backfill_id = {{1}} AND \
                  l.status < {}",
@@ -108,6 +101,13 @@ impl SqlStore {
         let open = open.first().copied().unwrap_or(0);
         let room = usize::try_from(i64::from(of.max_concurrent) - open).unwrap_or(0);
         if room == 0 {
+            tx.rollback().await?;
+            return Ok(0);
+        }
+        // The runs of one round have one number. It holds the row, too: a definition, or a child, that comes meanwhile comes
+        // before this or after it.
+        let hold = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1} AND revision = {2}");
+        if tx.execute(&hold, [task.id.into(), task.revision.into()]).await? == 0 {
             tx.rollback().await?;
             return Ok(0);
         }

@@ -3,6 +3,7 @@
 use super::attempts::{KEEP_ENDED, KEEP_REFUSED, cut, delete_logs};
 use super::dialect::Kind;
 use super::planning::bucket;
+use super::revoking::KEEP_RUNNING;
 use super::sql::{DISPATCHED, ID_VERSION, QUEUED};
 use super::sql_store::{Transaction, retrying};
 use super::values::{clean, to_json};
@@ -144,7 +145,11 @@ impl DispatchStore for SqlStore {
     }
 
     async fn leave_running(&self, runs: &[(LogId, i64)]) -> Result<()> {
-        self.unmark(runs).await
+        const ACTION: &str = "leave revoked runs that have started";
+        if runs.is_empty() {
+            return Ok(());
+        }
+        self.execute(ACTION, &KEEP_RUNNING, [to_json(ACTION, runs)?.into()]).await.map(drop)
     }
 
     async fn change(&self, changes: &[Transition]) -> Result<HashSet<LogId>> {

@@ -62,8 +62,8 @@ struct Steps {
     changes: Vec<Transition>,
     /// They go on under the present definition.
     going_on: BTreeSet<LogId>,
-    /// They end.
-    ended: Vec<Run>,
+    /// They end, and what revoked them.
+    ended: Vec<(Run, Reason)>,
 }
 
 impl Steps {
@@ -74,9 +74,10 @@ impl Steps {
         self.going_on.insert(run.id);
     }
 
-    fn end(&mut self, run: &Run, reason: Reason, now: i64) {
-        self.changes.push(Transition { finished_at: now, ..Transition::of(run, Status::Cancelled, reason) });
-        self.ended.push(run.clone());
+    fn end(&mut self, row: &DispatchedRun, reason: Reason, now: i64) {
+        self.changes.push(Transition { finished_at: now, ..Transition::of(&row.run, Status::Cancelled, reason) });
+        let by = if row.stopping.is_revocation() { row.stopping } else { Reason::TaskEdited };
+        self.ended.push((row.run.clone(), by));
     }
 }
 
@@ -87,19 +88,21 @@ impl SqlStore {
         now: i64,
     ) -> Result<(HashSet<LogId>, Vec<Transition>)> {
         let tx = self.begin(ACTION).await?;
-        let mut seen = self.see(&tx, runs).await?;
+        let seen = self.see(&tx, runs).await?;
         let steps = decide(&seen, now);
         let mut moved = self.take(&tx, &steps.changes).await?;
-        let going_on: Vec<LogId> = steps.going_on.iter().copied().filter(|id| moved.contains(id)).collect();
-        let ended: Vec<Run> = steps.ended.iter().filter(|run| moved.contains(&run.id)).cloned().collect();
+        let Steps { changes, mut going_on, mut ended } = steps;
+        going_on.retain(|id| moved.contains(id));
+        ended.retain(|(run, _)| moved.contains(&run.id));
         self.go_on(&tx, &going_on, &seen).await?;
-        let (closed, closing) = self.close_parents(&tx, &ended, &mut seen, now).await?;
+        let (closed, closing) = self.close_parents(&tx, &ended, now).await?;
         moved.extend(closed.iter().map(|run| run.id));
-        let fires: Vec<Run> = ended.into_iter().filter(|run| run.parent_id.is_none()).chain(closed).collect();
+        let whole = ended.into_iter().map(|(run, _)| run).filter(|run| run.parent_id.is_none());
+        let fires: Vec<Run> = whole.chain(closed).collect();
         self.uncount_untried(&tx, &fires, &seen).await?;
         self.make_room(&tx, &fires, &seen, now).await?;
         tx.commit().await?;
-        let changes = steps.changes.into_iter().chain(closing).filter(|change| moved.contains(&change.id)).collect();
+        let changes = changes.into_iter().chain(closing).filter(|change| moved.contains(&change.id)).collect();
         Ok((moved, changes))
     }
 
@@ -144,11 +147,10 @@ impl SqlStore {
         Ok(tx.query(&CHANGED, [keys.into()]).await?.into_iter().collect())
     }
 
-    async fn go_on(&self, tx: &Transaction<'_>, ids: &[LogId], seen: &Seen) -> Result<()> {
+    async fn go_on(&self, tx: &Transaction<'_>, ids: &BTreeSet<LogId>, seen: &Seen) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
         }
-        let ids: BTreeSet<LogId> = ids.iter().copied().collect();
         let going_on = seen.runs.iter().filter(|row| ids.contains(&row.run.id));
         let parents = going_on.map(|row| row.run.parent_id).filter(|id| seen.parents.contains_key(id));
         // The parent of shards that go on counts them by the same definition.
@@ -163,15 +165,11 @@ impl SqlStore {
     async fn close_parents(
         &self,
         tx: &Transaction<'_>,
-        ended: &[Run],
-        seen: &mut Seen,
+        ended: &[(Run, Reason)],
         now: i64,
     ) -> Result<(Vec<Run>, Vec<Transition>)> {
-        let reasons: BTreeMap<LogId, Reason> = {
-            let of = |run: &Run| seen.runs.iter().find(|row| row.run.id == run.id).map(|row| row.stopping);
-            let shards = ended.iter().filter(|run| !run.parent_id.is_none());
-            shards.map(|run| (run.parent_id, of(run).unwrap_or(Reason::TaskEdited))).collect()
-        };
+        let shards = ended.iter().filter(|(run, _)| !run.parent_id.is_none());
+        let reasons: BTreeMap<LogId, Reason> = shards.map(|(run, by)| (run.parent_id, *by)).collect();
         let open: BTreeSet<LogId> = reasons.keys().copied().collect();
         // As they are after the steps above.
         let mut parents = self.parents(tx, &open).await?;
@@ -181,8 +179,7 @@ impl SqlStore {
         let busy: Vec<LogId> = tx.query(&PARENTS_UNDER_WAY, [list(ACTION, parents.keys())?.into()]).await?;
         parents.retain(|id, _| !busy.contains(id));
         let change = |row: &DispatchedRun| {
-            let reason = reasons.get(&row.run.id).copied().filter(|reason| reason.is_revocation());
-            let reason = reason.unwrap_or(Reason::TaskEdited);
+            let reason = reasons.get(&row.run.id).copied().unwrap_or(Reason::TaskEdited);
             Transition { finished_at: now, ..Transition::of(&row.run, Status::Cancelled, reason) }
         };
         let changes: Vec<Transition> = parents.values().map(change).collect();
@@ -248,7 +245,7 @@ fn decide(seen: &Seen, now: i64) -> Steps {
     let (mut steps, mut begun_again) = (Steps::default(), BTreeSet::new());
     for row in &seen.runs {
         match (fate(row), whole(row)) {
-            (Revoked::Ends(reason), _) => steps.end(&row.run, reason, now),
+            (Revoked::Ends(reason), _) => steps.end(row, reason, now),
             (Revoked::GoesOn(due_time), None) => steps.go_on(&row.run, due_time),
             (Revoked::GoesOn(due_time), Some(parent)) => {
                 let change = Transition::of(&row.run, Status::Cancelled, Reason::TaskEdited);

@@ -140,13 +140,4 @@ impl SqlStore {
         }
         Ok(held)
     }
-
-    /// Takes the mark off runs that have started: they go on.
-    pub(super) async fn unmark(&self, runs: &[(LogId, i64)]) -> Result<()> {
-        const ACTION: &str = "leave revoked runs that have started";
-        if runs.is_empty() {
-            return Ok(());
-        }
-        self.execute(ACTION, &KEEP_RUNNING, [to_json(ACTION, runs)?.into()]).await.map(drop)
-    }
 }

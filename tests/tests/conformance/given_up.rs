@@ -12,25 +12,7 @@ const LOCKED_MAX: Duration = Duration::from_secs(15);
 /// Writes after the one that was given up; the pool has one connection, so that each goes over the same.
 const WRITES: u64 = 5;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_begin_leaves_no_open_transaction_on_mariadb() {
-    a_begin_leaves_no_open_transaction(Kind::MariaDb).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_begin_leaves_no_open_transaction_on_postgres() {
-    a_begin_leaves_no_open_transaction(Kind::Postgres).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_transaction_that_is_left_alone_lets_others_pass_on_mariadb() {
-    a_transaction_that_is_left_alone_lets_others_pass(Kind::MariaDb).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_transaction_that_is_left_alone_lets_others_pass_on_postgres() {
-    a_transaction_that_is_left_alone_lets_others_pass(Kind::Postgres).await;
-}
+servers!(a_begin_leaves_no_open_transaction, a_transaction_that_is_left_alone_lets_others_pass);
 
 fn node(name: &str) -> NodeInfo {
     NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned() }

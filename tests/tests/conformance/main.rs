@@ -65,6 +65,23 @@ macro_rules! databases {
     };
 }
 
+/// Cases of what lies between a node and a database server, which SQLite has not; each makes its own database.
+macro_rules! servers {
+    ($($case:ident),+ $(,)?) => {
+        $(mod $case {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn mariadb() {
+                super::$case(carillon_tests::Kind::MariaDb).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                super::$case(carillon_tests::Kind::Postgres).await;
+            }
+        })+
+    };
+}
+
 mod access;
 mod admin;
 mod fixture;

@@ -20,6 +20,8 @@ cases!(
     a_fire_taken_over_keeps_its_consequences,
 );
 
+servers!(what_is_taken_over_meanwhile_keeps_its_consequences);
+
 fn after(parents: &[&str], on: ParentOutcome) -> Vec<ParentLink> {
     parents.iter().map(|task| ParentLink { task: (*task).to_owned(), on }).collect()
 }
@@ -188,10 +190,11 @@ async fn failures_in_a_row_are_counted(world: World) {
     assert_eq!(seen, [(1, vec![]), (0, vec![]), (1, vec![]), (2, vec![(task.id, 2)])]);
 }
 
-async fn a_fire_taken_over_keeps_its_consequences(world: World) {
+/// A parent whose coming run an edit has cancelled; the plan that takes its instant over.
+async fn taken_over(world: &World) -> (TaskView, Plan) {
     let parent = world.started(&World::every_second("parent")).await;
     let spec = TaskSpec { parents: after(&["parent"], ParentOutcome::Success), ..TaskSpec::default() };
-    child(&world, "next", spec).await;
+    child(world, "next", spec).await;
     let parent = world.task(parent.id).await;
     let fire_time = parent.next_fire_at;
     let plan = Plan { outbox: true, ..world.plan(&parent, [fire_time]) };
@@ -199,6 +202,11 @@ async fn a_fire_taken_over_keeps_its_consequences(world: World) {
     world.change(edit(&parent), world.now).await.unwrap();
     let again = world.task(parent.id).await;
     let plan = Plan { outbox: true, takes_over: true, ..world.plan(&again, [fire_time]) };
+    (parent, plan)
+}
+
+async fn a_fire_taken_over_keeps_its_consequences(world: World) {
+    let (parent, plan) = taken_over(&world).await;
     world.store.write_ahead(None, &[plan], world.now).await.unwrap().unwrap();
     let run = runs_of(&world, &parent).await.remove(0);
     assert_eq!((run.status, run.revision), (Status::Init, 2));
@@ -206,35 +214,16 @@ async fn a_fire_taken_over_keeps_its_consequences(world: World) {
     assert_eq!(follow(&world).await, OutboxRound::default(), "it has not ended any more");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_taken_over_meanwhile_keeps_its_consequences_on_mariadb() {
-    what_is_taken_over_meanwhile_keeps_its_consequences(Kind::MariaDb).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_taken_over_meanwhile_keeps_its_consequences_on_postgres() {
-    what_is_taken_over_meanwhile_keeps_its_consequences(Kind::Postgres).await;
-}
-
 /// The end of a run that an edit cancelled is processed while the new definition takes its instant over.
 async fn what_is_taken_over_meanwhile_keeps_its_consequences(kind: Kind) {
     let database = Database::fresh(kind).await;
     let (world, store) = World::on(&database).await;
-    let parent = world.started(&World::every_second("parent")).await;
-    let spec = TaskSpec { parents: after(&["parent"], ParentOutcome::Success), ..TaskSpec::default() };
-    child(&world, "next", spec).await;
-    let parent = world.task(parent.id).await;
-    let fire_time = parent.next_fire_at;
-    let plan = Plan { outbox: true, ..world.plan(&parent, [fire_time]) };
-    world.store.write_ahead(None, &[plan], world.now).await.unwrap().unwrap();
-    world.change(edit(&parent), world.now).await.unwrap();
+    let (parent, plan) = taken_over(&world).await;
     let ended = world.store.ended(10).await.unwrap();
     assert_eq!((ended.len(), ended[0].reason), (1, Reason::TaskEdited));
 
     let proxy = Proxy::to(&database.url).await;
     let slow = connect(&proxy.url).await;
-    let again = world.task(parent.id).await;
-    let plan = Plan { outbox: true, takes_over: true, ..world.plan(&again, [fire_time]) };
     let now = world.now;
     proxy.hold_before("COMMIT");
     let taking_over = tokio::spawn(async move { slow.write_ahead(None, &[plan], now).await });

@@ -1,5 +1,6 @@
 //! Quotas of tenants: tasks, and fires in a minute.
 
+use crate::executors::{process, signer};
 use crate::fixture::World;
 use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
@@ -7,7 +8,6 @@ use carillon::domain::rate_limit::{Slot, SlotRequest};
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, NodeId, Reason, Run, Status};
 use carillon::store::{NewTask, StoreErrorKind};
-use carillon_protocol::{HandlerInfo, Register};
 use carillon_tests::{Database, Kind};
 
 cases!(
@@ -211,19 +211,7 @@ async fn many_creators_at_once_make_no_more_tasks_than_the_quota(world: World) {
 async fn handlers_beyond_the_quota_get_no_task_and_their_executor_is_registered(world: World) {
     limit(&world, Quotas { max_tasks: 3, ..Quotas::default() }).await;
     world.stopped(&World::every_second("c")).await;
-    let register = |instance: &str| Register {
-        instance: instance.to_owned(),
-        address: format!("http://{instance}.internal:1"),
-        host_name: "h".to_owned(),
-        pid: 1,
-        version: "1".to_owned(),
-        tags: Vec::new(),
-        description: String::new(),
-        capacity: 9,
-        handlers: ["a", "b", "c", "d"]
-            .map(|name| HandlerInfo { name: name.to_owned(), ..HandlerInfo::default() })
-            .to_vec(),
-    };
+    let register = |instance: &str| process(instance, &format!("{instance}.internal"), &["a", "b", "c", "d"]);
     let made = async || {
         let mut made = Vec::new();
         for name in ["a", "b", "c", "d"] {
@@ -233,7 +221,7 @@ async fn handlers_beyond_the_quota_get_no_task_and_their_executor_is_registered(
     };
     let new_id = || world.id();
     let registered = async |instance: &str| {
-        let signer = crate::executors::signer(&world);
+        let signer = signer(&world);
         world.store.register(&signer, &register(instance), &new_id, world.now).await.unwrap()
     };
     let first = registered("one").await;
@@ -264,19 +252,10 @@ async fn only_so_many_handlers_are_remembered_as_left_out() {
     world.stopped(&World::every_second("task")).await;
     limit(&world, Quotas { max_tasks: 1, ..Quotas::default() }).await;
     for round in 0..3 {
-        let names = (0..MOST).map(|number| format!("handler-{round}-{number}"));
-        let register = Register {
-            instance: format!("process-{round}"),
-            address: format!("http://{round}.internal:1"),
-            host_name: "h".to_owned(),
-            pid: 1,
-            version: "1".to_owned(),
-            tags: Vec::new(),
-            description: String::new(),
-            capacity: 9,
-            handlers: names.map(|name| HandlerInfo { name, ..HandlerInfo::default() }).collect(),
-        };
-        let signer = crate::executors::signer(&world);
+        let names: Vec<String> = (0..MOST).map(|number| format!("handler-{round}-{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let register = process(&format!("process-{round}"), &format!("{round}.internal"), &names);
+        let signer = signer(&world);
         let registered = world.store.register(&signer, &register, &|| world.id(), world.now).await.unwrap();
         assert_eq!(registered.left_out.len(), 2_000, "each is told");
         assert_eq!(database.number("SELECT COUNT(*) FROM handler").await, MOST);

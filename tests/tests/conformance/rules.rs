@@ -1,5 +1,6 @@
 //! Rules, calendars and backfills: the databases only, since the model has none of them.
 
+use crate::executors::process;
 use crate::fixture::World;
 use carillon::domain::calendar::CalendarSpec;
 use carillon::domain::plan::Plan;
@@ -11,7 +12,6 @@ use carillon::store::{
     AppFilter, AppView, Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, LogView, PlanStore,
     RuleStore, Signer, SqlStore, StoreErrorKind, TaskView,
 };
-use carillon_protocol::Register;
 use std::collections::HashMap;
 
 databases!(
@@ -64,17 +64,7 @@ async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
 }
 
 async fn executors_keep_what_a_person_said_of_their_address(world: World, store: SqlStore) {
-    let register = |instance: &str| Register {
-        instance: instance.to_owned(),
-        address: "http://10.0.0.1:1".to_owned(),
-        host_name: "h".to_owned(),
-        pid: 1,
-        version: "1".to_owned(),
-        tags: Vec::new(),
-        description: String::new(),
-        capacity: 9,
-        handlers: Vec::new(),
-    };
+    let register = |instance: &str| process(instance, "10.0.0.1", &[]);
     let new_id = || world.id();
     let signer = |signed_at| Signer { owner: world.owner, key_id: "key", signed_at };
     store.register(&signer(1), &register("one"), &new_id, world.now).await.unwrap();
@@ -82,7 +72,7 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
         let found = store.executors(0).await.unwrap();
         found.iter().map(|executor| (executor.weight, executor.disabled, executor.capacity)).collect::<Vec<_>>()
     };
-    assert_eq!(seen().await, [(1, false, 9)]);
+    assert_eq!(seen().await, [(1, false, 4)]);
     let rule = |weight, disabled, revision| ExecutorRule { weight, disabled, note: "why".to_owned(), revision };
     let address = "http://10.0.0.1:1";
     let set =
@@ -97,12 +87,12 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
     for stale in [0, 2] {
         assert_eq!(set(&rule(9, false, stale)).await.unwrap_err().kind(), StoreErrorKind::Conflict);
     }
-    assert_eq!(seen().await, [(40, true, 9)]);
+    assert_eq!(seen().await, [(40, true, 4)]);
     store.register(&signer(2), &register("two"), &new_id, world.now).await.unwrap();
-    assert_eq!(seen().await, [(40, true, 9)], "the next process at the address inherits it");
+    assert_eq!(seen().await, [(40, true, 4)], "the next process at the address inherits it");
     set(&rule(2, false, 1)).await.unwrap();
     assert_eq!(said().await[&place], rule(2, false, 2));
-    assert_eq!(seen().await, [(2, false, 9)]);
+    assert_eq!(seen().await, [(2, false, 4)]);
 }
 
 async fn calendars_have_versions_and_reach_their_tasks(world: World, store: SqlStore) {

@@ -1,13 +1,12 @@
 //! The tasks of a simulation, and the management API's way of changing one.
 
 use crate::node::{SimEngine, SimNode};
-use carillon::dispatch::Revocation;
 use carillon::domain::task::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ParentLink, ParentOutcome, Routing,
     ScheduleKind, TaskSpec,
 };
-use carillon::domain::{LogId, Reason, Status, TaskId};
-use carillon::store::{Activity, OutcomeStore, Result, StoreError, StoreErrorKind, TaskChange, Unsent};
+use carillon::domain::{LogId, Reason, TaskId};
+use carillon::store::{Activity, Result, StoreError, StoreErrorKind, TaskChange};
 use carillon_tests::model::ModelStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -89,25 +88,10 @@ async fn change_by(engine: &SimEngine, store: &ModelStore, task: TaskId, started
     let now = engine.clock.now_ms();
     let change = TaskChange { before: before.clone(), spec, activity: Activity::of(started), reason };
     let held = store.change_task(&change, now).await?;
-    let took = revoke(engine, store, held).await?;
+    let took = engine.canceller.revoke(held).await?;
     if started {
         engine.pregenerator.write_task(task).await?;
     }
     let named = took.running.iter().chain(&took.unreachable).copied().collect();
     Ok(Answered { task, revision: before.revision + 1, at: 0, named })
-}
-
-/// Revokes what executors hold; what moved on meanwhile is asked for once more.
-async fn revoke(engine: &SimEngine, store: &ModelStore, held: Unsent) -> Result<Revocation> {
-    let ids: Vec<LogId> = held.iter().map(|dispatched| dispatched.run.id).collect();
-    let mut took = engine.canceller.revoke(held).await?;
-    let asked = |id: &LogId| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
-    let moved: Vec<LogId> = ids.into_iter().filter(|id| !asked(id)).collect();
-    let again = store.runs(None, &moved).await?;
-    let again: Unsent = again.into_iter().filter(|dispatched| dispatched.run.status == Status::Dispatched).collect();
-    let second = engine.canceller.revoke(again).await?;
-    took.dropped.extend(second.dropped);
-    took.running.extend(second.running);
-    took.unreachable.extend(second.unreachable);
-    Ok(took)
 }

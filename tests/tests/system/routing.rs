@@ -28,6 +28,7 @@ impl Fleet {
         for executor in &executors {
             ids.push(world.database.executor_at(executor.port).await);
         }
+        world.await_online(&ids).await;
         Self { executors, ids }
     }
 

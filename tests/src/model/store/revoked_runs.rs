@@ -27,18 +27,18 @@ impl State {
                 Revoked::GoesOn(due_time) => self.go_on(run, due_time, at),
                 Revoked::Ends(reason) => {
                     self.end(run, reason, now, at);
-                    ended.push((run.clone(), *stopping));
+                    let by = if stopping.is_revocation() { *stopping } else { Reason::TaskEdited };
+                    ended.push((run.clone(), by));
                 }
             }
             moved.insert(run.id);
         }
         let mut fires: Vec<Run> = Vec::new();
-        for (run, stopping) in ended {
+        for (run, by) in ended {
             if run.parent_id.is_none() {
                 fires.push(run);
             } else if let Some(parent) = self.unused_parent(run.parent_id) {
-                let reason = if stopping.is_revocation() { stopping } else { Reason::TaskEdited };
-                self.end(&parent, reason, now, at);
+                self.end(&parent, by, now, at);
                 moved.insert(parent.id);
                 fires.push(parent);
             }
