@@ -51,8 +51,9 @@ pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle)
             let mut sets = runs.snapshot();
             // Results of runs that have ended follow as well.
             sets.running.append(&mut sets.unacknowledged);
-            sign_off(member, &held, &sets.running, GIVE_BACK_LIMIT).await;
-            lock(&member.giving_back).clear();
+            if sign_off(member, &held, &sets.running, GIVE_BACK_LIMIT).await {
+                lock(&member.giving_back).clear();
+            }
         }
     };
     let finish = until(deadline, || runs.counts().running == 0);
@@ -75,14 +76,16 @@ pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle)
         tracing::warn!(results = runs.counts().unacknowledged, "executor.results_left_in_journal");
     }
     heartbeat.abort();
-    sign_off(member, &[], &[], GIVE_BACK_LIMIT / 2).await;
+    // With what no node has taken back so far.
+    let held = lock(&member.giving_back).clone();
+    sign_off(member, &held, &[], GIVE_BACK_LIMIT / 2).await;
     tracing::info!("executor.drained");
 }
 
-/// Unregisters, retrying until a node accepts or `limit` has passed.
-async fn sign_off(member: &Member, held: &[RunKey], running: &[RunKey], limit: Duration) {
+/// Unregisters, retrying until a node accepts or `limit` has passed. Whether one did.
+async fn sign_off(member: &Member, held: &[RunKey], running: &[RunKey], limit: Duration) -> bool {
     if member.executor_id().is_none() {
-        return;
+        return true;
     }
     let attempt = async {
         let mut pause = Duration::from_millis(100);
@@ -100,9 +103,11 @@ async fn sign_off(member: &Member, held: &[RunKey], running: &[RunKey], limit: D
             pause *= 2;
         }
     };
-    if tokio::time::timeout(limit, attempt).await.is_err() {
+    let is_known = tokio::time::timeout(limit, attempt).await.is_ok();
+    if !is_known {
         tracing::warn!("executor.not_unregistered: the nodes will notice by its silence");
     }
+    is_known
 }
 
 /// Stops the threads, which first write what is left.

@@ -3,7 +3,7 @@
 
 use crate::clock::ClusterClock;
 use carillon_protocol::sign::{self, Key, RequestParts, SignMethod, header};
-use carillon_protocol::{BODY_BYTES_MAX, Code, NODE_BASE_PATH, Reply};
+use carillon_protocol::{BODY_BYTES_MAX, Code, KEEP_ALIVE_MARGIN, NODE_BASE_PATH, NODE_KEEP_ALIVE, Reply};
 use rustls::ClientConfig;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -15,8 +15,8 @@ use std::time::Duration;
 /// How long connecting to a node may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long an idle connection is kept.
-const POOL_IDLE: Duration = Duration::from_secs(30);
+/// How long an idle connection is reused.
+const POOL_IDLE: Duration = NODE_KEEP_ALIVE.saturating_sub(KEEP_ALIVE_MARGIN);
 
 /// This executor's identity towards the nodes.
 #[derive(Debug, Clone)]

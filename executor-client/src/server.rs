@@ -6,8 +6,8 @@ use crate::verify::{Claims, Refusal, Verifier};
 use bytes::Bytes;
 use carillon_protocol::sign::header;
 use carillon_protocol::{
-    BODY_BYTES_MAX, Cancel, CancelAck, CancelOutcome, Code, DISPATCH_ITEMS_MAX, Dispatch, DispatchAck, Health,
-    PROBE_TASKS_MAX, Probe, ProbeAck, ReadOutput, Reply, RunKey,
+    BODY_BYTES_MAX, Cancel, CancelAck, CancelOutcome, Code, DISPATCH_ITEMS_MAX, Dispatch, DispatchAck,
+    EXECUTOR_KEEP_ALIVE, Health, PROBE_TASKS_MAX, Probe, ProbeAck, ReadOutput, Reply, RunKey,
 };
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -25,9 +25,6 @@ use tokio::sync::Semaphore;
 
 /// Connections at once; more wait to be accepted.
 const CONNECTIONS_MAX: usize = 512;
-
-/// How long a request's head may take, and how long a connection may be idle.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a request's body may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -82,7 +79,8 @@ impl Server {
         });
         let served = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
+            // From the connection, or the reply before: so long it may be idle, too.
+            .header_read_timeout(EXECUTOR_KEEP_ALIVE)
             .serve_connection(TokioIo::new(stream), service)
             .await;
         if let Err(error) = served {

@@ -14,6 +14,7 @@ pub mod sign;
 pub use clock::OffsetEstimator;
 pub use code::Code;
 pub use message::*;
+use std::time::Duration;
 
 /// Base path of everything that an executor calls on a node.
 pub const NODE_BASE_PATH: &str = "/openapi";
@@ -35,6 +36,16 @@ pub const RESULT_ITEMS_MAX: usize = 1_000;
 
 /// Most runs that one executor may have in any state, and name in one heartbeat or farewell.
 pub const EXECUTOR_RUNS_MAX: usize = 200_000;
+
+/// How long a node keeps an idle connection.
+pub const NODE_KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+/// How long an executor keeps an idle connection, at least.
+pub const EXECUTOR_KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// A caller reuses no connection that the other side may close within this time: a request that meets the close is lost,
+/// and nobody knows whether it arrived.
+pub const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
 /// Largest request or reply body on the wire, bytes.
 pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;

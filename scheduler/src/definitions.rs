@@ -3,11 +3,11 @@
 //! and pre-generation writes the logs. Returns only when nothing of the old definition can start any more, except what the
 //! result names.
 
-use crate::domain::audit::{Actor, AuditNote, Target};
+use crate::domain::audit::AuditNote;
 use crate::domain::task::TaskSpec;
-use crate::domain::{AccessScope, Action, LogId, Reason, TaskId};
+use crate::domain::{AccessScope, LogId, Reason, TaskId};
 use crate::engine::Engine;
-use crate::store::{Activity, NewTask, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent, audited_task};
+use crate::store::{Activity, NewTask, PausedTask, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -39,14 +39,12 @@ pub struct TaskDefinitions {
     store: SqlStore,
     /// Wakes the urgent loader.
     wake: Arc<Notify>,
-    /// This node, as the audit names it.
-    node: Actor,
 }
 
 impl TaskDefinitions {
     /// Over the node's parts.
-    pub fn new(engine: Arc<Engine<SqlStore>>, store: SqlStore, wake: Arc<Notify>, node: Actor) -> Self {
-        Self { engine, store, wake, node }
+    pub fn new(engine: Arc<Engine<SqlStore>>, store: SqlStore, wake: Arc<Notify>) -> Self {
+        Self { engine, store, wake }
     }
 
     /// The same, whose next change writes these notes into the audit.
@@ -79,29 +77,13 @@ impl TaskDefinitions {
         self.revoke(held).await
     }
 
-    /// Pauses a task that has failed `count` times in a row, if it still is as it was.
-    pub async fn pause_failing(&self, id: TaskId, count: i32) -> Result<()> {
-        // A start in between began to count again.
-        let is_failing = |task: &TaskView| {
-            let most = task.spec.pause_after_failures;
-            task.activity.started && most > 0 && task.failures_in_row >= most
-        };
-        let Some(before) = self.find(id).await?.filter(is_failing) else { return Ok(()) };
-        let note = format!("paused by itself after {count} failed runs in a row");
-        tracing::warn!(task = id.0, name = before.spec.name, count, "task paused: too many failures in a row");
-        let (spec, activity) = (before.spec.clone(), Activity { started: false, pause_note: Some(note) });
-        let at = self.engine.clock.now_ms();
-        let note = AuditNote {
-            id: self.engine.ids.next(at),
-            tenant_id: before.owner.tenant_id,
-            at,
-            actor: self.node.clone(),
-            action: Action::PauseTask,
-            target: Target::task(id, &spec.name),
-            before: audited_task(&before.spec, &before.activity),
-            after: audited_task(&spec, &activity),
-        };
-        self.noting(vec![note]).apply(&[], &[change_of(before, spec, activity)]).await.map(drop)
+    /// Asks executors for what they hold of tasks that were paused by themselves.
+    pub async fn revoke_paused(&self, paused: Vec<PausedTask>) -> Result<()> {
+        for PausedTask { id, name, failures, held } in paused {
+            tracing::warn!(task = id.0, name, failures, "task paused: too many failures in a row");
+            self.revoke(held).await?;
+        }
+        Ok(())
     }
 
     /// The task with that id, of any tenant.

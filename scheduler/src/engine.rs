@@ -85,7 +85,7 @@ impl<S: Store + 'static> Engine<S> {
     ) -> Result<Self> {
         let membership = Membership::join(store.clone(), clock.clone(), info, settings.offline_after_ms).await?;
         let membership = Arc::new(membership);
-        let ids = Arc::new(IdSource::new(membership.id()));
+        let ids = Arc::new(IdSource::after(membership.id(), membership.ids_after()));
         let registry = Arc::new(Registry::default());
         let queue = Arc::new(RunQueue::new(settings.queue_capacity));
         let tasks = Arc::new(TaskCache::new(store.clone()));
@@ -136,7 +136,7 @@ impl<S: Store + 'static> Engine<S> {
             output: Arc::new(output),
             rules,
             backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone()),
-            outbox_worker: OutboxWorker::new(store.clone(), clock.clone(), ids.clone()),
+            outbox_worker: OutboxWorker::new(store.clone(), clock.clone(), ids.clone(), info.actor()),
             ingestion: ResultIngestion::new(store.clone(), clock.clone(), ids.clone(), tasks),
             reaper,
             housekeeper: Housekeeper::new(store.clone(), clock.clone(), membership.clone(), settings.housekeeping),

@@ -8,7 +8,6 @@ use crate::auth::{
 use crate::cluster::{Clock, ClusterClock, await_free_name};
 use crate::definitions::TaskDefinitions;
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};
-use crate::domain::UserId;
 use crate::domain::audit::Actor;
 use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
@@ -70,13 +69,12 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     say_joined(&engine, &info, &store);
 
     let authenticator = authenticator(&store, &settings);
-    let this_node = Actor { kind: "node", id: UserId::NONE, name: info.name.clone(), address: info.address.clone() };
-    make_first_user(&authenticator, &engine, &settings, &this_node).await.with_context(unusable)?;
+    make_first_user(&authenticator, &engine, &settings, &info.actor()).await.with_context(unusable)?;
 
     let stop = CancellationToken::new();
     let wake = Arc::new(Notify::new());
     let ended = Arc::new(RunEndSignal::default());
-    let definitions = Arc::new(TaskDefinitions::new(engine.clone(), store.clone(), wake.clone(), this_node));
+    let definitions = Arc::new(TaskDefinitions::new(engine.clone(), store.clone(), wake.clone()));
     let tails = Arc::new(Tails::default());
     let streams = Arc::new(Streams::new(stop.clone()));
     let api = api::Api {

@@ -275,8 +275,5 @@ async fn outbox(parts: &Parts) -> Result<(), StoreError> {
     if followed.started > 0 || !followed.moved.is_empty() {
         parts.wake.notify_one();
     }
-    for (task, count) in followed.failing {
-        parts.definitions.pause_failing(task, count).await?;
-    }
-    Ok(())
+    parts.definitions.revoke_paused(followed.paused).await
 }

@@ -40,6 +40,20 @@ async fn held_runs_go_back_running_ones_finish_and_new_ones_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_call_gives_back_what_no_node_has_taken() {
+    let node = TestNode::start().await;
+    let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
+    let running = Running::registered(builder(&[&node], &journal, &seen), &node).await;
+    running.dispatch(vec![item(1, "quick", node.now_ms() + 60_000)], &node).await;
+    // One more than it tries before it gives up for the time being: its pauses double.
+    node.state().refuse_unregisters = 7;
+    running.stopped().await;
+    let state = node.state();
+    assert_eq!(state.unregisters.len(), 1);
+    assert_eq!(state.unregisters[0].held, [RunKey(1, 1)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_finish_in_time_is_abandoned() {
     let node = TestNode::start().await;
     let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));

@@ -42,6 +42,8 @@ pub struct Inner {
     pub registers: Vec<Register>,
     pub heartbeats: Vec<Heartbeat>,
     pub unregisters: Vec<Unregister>,
+    /// Refuse so many more.
+    pub refuse_unregisters: usize,
     pub results: Vec<RunResult>,
     pub result_requests: usize,
     pub skew_refusals: usize,
@@ -76,6 +78,7 @@ impl TestNode {
             registers: vec![],
             heartbeats: vec![],
             unregisters: vec![],
+            refuse_unregisters: 0,
             results: vec![],
             result_requests: 0,
             skew_refusals: 0,
@@ -205,6 +208,10 @@ impl TestNode {
                 state.heartbeats.push(serde_json::from_slice(body).unwrap());
                 let cancel = std::mem::take(&mut state.cancel);
                 ok(&HeartbeatAck { cluster_time_us: now, cancel })
+            }
+            "/openapi/executors/unregister" if state.refuse_unregisters > 0 => {
+                state.refuse_unregisters -= 1;
+                (Code::Internal, Value::Null)
             }
             "/openapi/executors/unregister" => {
                 let message: Unregister = serde_json::from_slice(body).unwrap();

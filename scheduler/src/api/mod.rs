@@ -66,7 +66,7 @@ mod words;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
-use carillon_protocol::NODE_BASE_PATH;
+use carillon_protocol::{NODE_BASE_PATH, NODE_KEEP_ALIVE};
 use console::Console;
 pub use errors_page::errors_page;
 pub use forecasts::Forecasts;
@@ -186,6 +186,7 @@ pub fn server(
     })
     .workers(2)
     .max_connections(CONNECTIONS_MAX)
+    .keep_alive(NODE_KEEP_ALIVE)
     .client_request_timeout(HEAD_TIMEOUT)
     .tls_handshake_timeout(HANDSHAKE_TIMEOUT)
     .on_connect(crate::tls::note_certificate)

@@ -105,6 +105,11 @@ impl Membership {
         self.me.id
     }
 
+    /// Its ids are made after this instant (epoch ms), whatever the clock says.
+    pub fn ids_after(&self) -> i64 {
+        self.me.ids_after
+    }
+
     /// The present view.
     pub fn view(&self) -> Arc<View> {
         self.view.load_full()

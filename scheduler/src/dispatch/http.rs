@@ -8,7 +8,8 @@ use crate::store::{SigningKey, SqlStore};
 use async_trait::async_trait;
 use carillon_protocol::sign::{self, RequestParts, SignMethod, header};
 use carillon_protocol::{
-    BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, OutputPage, ProbeAck, ReadOutput, Reply,
+    BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, EXECUTOR_KEEP_ALIVE, Health, KEEP_ALIVE_MARGIN,
+    OutputPage, ProbeAck, ReadOutput, Reply,
 };
 use reqwest::{Client, Response, redirect};
 use serde::Serialize;
@@ -18,6 +19,9 @@ use std::time::Duration;
 
 /// A connection that is not made within this time is not made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long an idle connection is reused.
+const POOL_IDLE: Duration = EXECUTOR_KEEP_ALIVE.saturating_sub(KEEP_ALIVE_MARGIN);
 
 /// An executor answers a dispatch from memory; longer than this is a fault.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -60,6 +64,7 @@ impl HttpTransport {
             .tls_backend_preconfigured(crate::tls::unused()?)
             .dns_resolver(Arc::new(addresses.clone()))
             .tcp_nodelay(true)
+            .pool_idle_timeout(POOL_IDLE)
             .pool_max_idle_per_host(8)
             .build()?;
         Ok(Self { client, keys, store, addresses, clock })

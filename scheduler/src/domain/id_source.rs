@@ -34,6 +34,13 @@ impl IdSource {
         Self { node: node.0 & NODE_NUMBER_MAX, last: AtomicI64::new(0) }
     }
 
+    /// The same, larger than those that a process made until `after` (epoch ms): it may have had the same number.
+    #[must_use]
+    pub fn after(node: NodeId, after: i64) -> Self {
+        let last = ((after - EPOCH_MS).max(0) << SEQUENCE_BITS) | ((1 << SEQUENCE_BITS) - 1);
+        Self { last: AtomicI64::new(last), ..Self::new(node) }
+    }
+
     /// A new id at `now` (epoch ms): larger than every one before from this source, also when
     /// the clock steps back.
     pub fn next<Id: From<i64>>(&self, now: i64) -> Id {
@@ -93,6 +100,15 @@ mod tests {
         for far in [i64::MIN, 0, i64::MAX] {
             assert!(IdSource::first_at::<i64>(far) >= 0);
         }
+    }
+
+    #[test]
+    fn the_next_process_makes_larger_ones_although_the_clock_was_set_back() {
+        let before = IdSource::new(NodeId(7));
+        let last: i64 = (0..10).map(|_| before.next(EPOCH_MS + 5_000)).max().unwrap();
+        let next = IdSource::after(NodeId(7), EPOCH_MS + 5_000);
+        assert!(next.next::<i64>(EPOCH_MS + 1_000) > last);
+        assert_eq!(IdSource::made_at(next.next::<i64>(EPOCH_MS + 9_000)), EPOCH_MS + 9_000);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::cluster::Clock;
 use crate::domain::IdSource;
+use crate::domain::audit::Actor;
 use crate::store::{OutboxRound, OutboxStore, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +18,15 @@ pub struct OutboxWorker<S: ?Sized> {
     store: Arc<S>,
     clock: Arc<dyn Clock>,
     ids: Arc<IdSource>,
+    /// This node, as the audit names it.
+    node: Actor,
     watching: AtomicBool,
 }
 
 impl<S: OutboxStore + ?Sized> OutboxWorker<S> {
     /// Over the node's parts.
-    pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, ids: Arc<IdSource>) -> Self {
-        Self { store, clock, ids, watching: AtomicBool::new(false) }
+    pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, ids: Arc<IdSource>, node: Actor) -> Self {
+        Self { store, clock, ids, node, watching: AtomicBool::new(false) }
     }
 
     /// Whether some run's end has consequences: only then are results worth a round.
@@ -45,12 +48,13 @@ impl<S: OutboxStore + ?Sized> OutboxWorker<S> {
             }
             let now = self.clock.now_ms();
             let new_id = || self.ids.next(now);
-            match self.store.process_outbox(&ended, &new_id, now).await {
+            match self.store.process_outbox(&ended, &self.node, &new_id, now).await {
                 Ok(Some(followed)) => done.add(followed),
                 // Another node is at the same ones: take them one by one.
                 Ok(None) => {
                     for run in &ended {
-                        let one = self.store.process_outbox(std::slice::from_ref(run), &new_id, now).await?;
+                        let one =
+                            self.store.process_outbox(std::slice::from_ref(run), &self.node, &new_id, now).await?;
                         done.add(one.unwrap_or_default());
                     }
                 }
@@ -58,7 +62,7 @@ impl<S: OutboxStore + ?Sized> OutboxWorker<S> {
                 // One of them is at fault, and stays; the others go on.
                 Err(_) => {
                     for run in &ended {
-                        match self.store.process_outbox(std::slice::from_ref(run), &new_id, now).await {
+                        match self.store.process_outbox(std::slice::from_ref(run), &self.node, &new_id, now).await {
                             Ok(one) => done.add(one.unwrap_or_default()),
                             Err(error) if error.is_temporary() => return Err(error),
                             Err(error) => tracing::error!(%error, log = run.log.0, "what follows a run waits"),

@@ -41,6 +41,9 @@ statements!(
 /// longer than anything that a paused process could still want to write.
 const NUMBER_REST_MS: i64 = 3_600_000;
 
+/// A node makes ids until so long after its last heartbeat that was written, ms.
+const UNSEEN_MAX_MS: i64 = 60_000;
+
 /// The node that last joined under a name, and has not left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameHolder {
@@ -186,8 +189,10 @@ impl SqlStore {
             let detail = format!("all {NODE_NUMBER_MAX} node numbers are in use");
             return Err(StoreError::new(StoreErrorKind::Invalid, "join the cluster", detail));
         };
-        let exists = known.iter().any(|known| known.id == id);
-        let template = if exists {
+        let before = known.iter().find(|known| known.id == id);
+        let last_seen = before.map_or(0, |before| before.heartbeat_at.max(before.left_at));
+        let ids_after = if last_seen > now { last_seen + UNSEEN_MAX_MS } else { 0 };
+        let template = if before.is_some() {
             "UPDATE node SET name = {2}, address = {3}, incarnation = {4}, version = {5}, started_at = {now}, \
              heartbeat_at = {now}, left_at = 0, queue_depth = 0, clock_offset_ms = NULL, clock_uncertainty_us = NULL \
              WHERE id = {1}"
@@ -207,7 +212,7 @@ impl SqlStore {
         )
         .await?;
         tx.commit().await?;
-        Ok(Member { id, incarnation: incarnation.to_owned() })
+        Ok(Member { id, incarnation: incarnation.to_owned(), ids_after })
     }
 }
 

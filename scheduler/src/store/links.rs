@@ -91,17 +91,14 @@ impl SqlStore {
             return Ok(());
         }
         let ids = list(ACTION, tasks.iter().map(|task| task.id))?;
-        let rows: Vec<ParentRow> = self.query("read the parents of tasks", &PARENTS_OF_TASKS, [ids.into()]).await?;
-        let mut links: HashMap<TaskId, Vec<_>> = HashMap::new();
-        for row in rows {
-            links.entry(row.child_id).or_default().push(row);
-        }
-        for task in tasks {
-            for ParentRow { app_id, name, app, on_outcome, .. } in links.remove(&task.id).into_iter().flatten() {
-                let name = if app_id == task.owner.app_id { name } else { format!("{app}/{name}") };
-                task.spec.parents.push(ParentLink { task: name, on: on_outcome });
-            }
-        }
+        fill(tasks, self.query("read the parents of tasks", &PARENTS_OF_TASKS, [ids.into()]).await?);
+        Ok(())
+    }
+
+    /// The same in a transaction.
+    pub(super) async fn fill_parents_in(&self, tx: &Transaction<'_>, tasks: &mut [TaskView]) -> Result<()> {
+        let ids = list(ACTION, tasks.iter().map(|task| task.id))?;
+        fill(tasks, tx.query(&PARENTS_OF_TASKS, [ids.into()]).await?);
         Ok(())
     }
 
@@ -173,6 +170,19 @@ impl SqlStore {
         let names: HashMap<TaskId, String> = tx.query(&NAMES_OF_TASKS, [ids.into()]).await?.into_iter().collect();
         let way: Vec<&str> = way.iter().filter_map(|id| names.get(id)).map(String::as_str).collect();
         Ok(refuse("parents", FieldRefusal::FollowsItself { way: way.join(" after ") }))
+    }
+}
+
+fn fill(tasks: &mut [TaskView], rows: Vec<ParentRow>) {
+    let mut links: HashMap<TaskId, Vec<_>> = HashMap::new();
+    for row in rows {
+        links.entry(row.child_id).or_default().push(row);
+    }
+    for task in tasks {
+        for ParentRow { app_id, name, app, on_outcome, .. } in links.remove(&task.id).into_iter().flatten() {
+            let name = if app_id == task.owner.app_id { name } else { format!("{app}/{name}") };
+            task.spec.parents.push(ParentLink { task: name, on: on_outcome });
+        }
     }
 }
 

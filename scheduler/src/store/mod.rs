@@ -47,6 +47,7 @@ mod next_fires;
 mod notes;
 mod outbox;
 mod outcome;
+mod pausing;
 mod permits;
 mod planning;
 mod pool;

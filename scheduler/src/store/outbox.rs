@@ -10,9 +10,10 @@ use super::sql_store::{Transaction, retrying};
 use super::template::Text as _;
 use super::values::list;
 use super::{EndedRun, NewRun, OutboxRound, OutboxStore, Result, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::audit::Actor;
 use crate::domain::consequences::{End, failures_in_row, input_of};
 use crate::domain::task::{NEVER, ParentOutcome, ParentRule, ScheduleKind};
-use crate::domain::{LogId, Status, Task, TaskId, Trigger};
+use crate::domain::{LogId, Task, TaskId, Trigger};
 use async_trait::async_trait;
 use carillon_protocol::TEXT_BYTES_MAX;
 use std::collections::{BTreeSet, HashMap};
@@ -67,10 +68,11 @@ impl OutboxStore for SqlStore {
     async fn process_outbox(
         &self,
         ended: &[EndedRun],
+        node: &Actor,
         new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<Option<OutboxRound>> {
-        retrying(|| self.process_outbox_once(ended, new_id, now)).await
+        retrying(|| self.process_outbox_once(ended, node, new_id, now)).await
     }
 }
 
@@ -85,6 +87,7 @@ impl SqlStore {
     async fn process_outbox_once(
         &self,
         ended: &[EndedRun],
+        node: &Actor,
         new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<Option<OutboxRound>> {
@@ -106,10 +109,15 @@ impl SqlStore {
         let children: BTreeSet<TaskId> = links.iter().map(|link| link.child).collect();
         self.lock(&tx, &children.union(&parents).copied().collect()).await?;
         let tasks = self.tasks_in(&tx, &children.union(&parents).copied().collect()).await?;
-        let mut followed = OutboxRound::default();
+        let (mut followed, mut failing) = (OutboxRound::default(), BTreeSet::new());
         for run in ended {
             if let Some(task) = tasks.get(&run.task_id) {
-                self.follow_task(&tx, run, task, &mut followed).await?;
+                if self.follow_link(&tx, run, task).await? {
+                    followed.moved.push(task.id);
+                }
+                if self.count_failure(&tx, run, task).await? {
+                    failing.insert(task.id);
+                }
             }
             for link in links.iter().filter(|link| link.parent == run.task_id) {
                 let meets = End::of(run.status, run.reason, run.attempt).meets(link.on);
@@ -118,33 +126,35 @@ impl SqlStore {
                 }
             }
         }
+        // Last: what follows the runs goes by the definition that was read above.
+        for id in failing {
+            followed.paused.extend(self.pause_failing(&tx, id, node, new_id, now).await?);
+        }
         tx.commit().await?;
         Ok(Some(followed))
     }
 
-    /// The task itself: its next fire, and whether it has failed too often.
-    async fn follow_task(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task, to: &mut OutboxRound) -> Result<()> {
-        let spec = &task.spec;
-        let is_link = spec.schedule == ScheduleKind::FixedDelay && run.trigger.is_scheduled();
-        if is_link && task.fires_left() > 0 && self.follow_link(tx, run, task).await? {
-            to.moved.push(task.id);
+    /// Counts the failures in a row of a task that pauses after some; answers whether it may have to now.
+    async fn count_failure(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task) -> Result<bool> {
+        let most = task.spec.pause_after_failures;
+        if most == 0 {
+            return Ok(false);
         }
-        if spec.pause_after_failures > 0 {
-            let read = sql!("SELECT failures_in_row FROM task WHERE id = {1}");
-            let before: Vec<i32> = tx.query(&read, [task.id.into()]).await?;
-            let count = failures_in_row(before.first().copied().unwrap_or(0), run.status, run.reason);
-            let write = sql!("UPDATE task SET failures_in_row = {2} WHERE id = {1}");
-            tx.execute(&write, [task.id.into(), count.into()]).await?;
-            if count >= spec.pause_after_failures && run.status != Status::Succeeded {
-                to.failing.push((task.id, count));
-            }
-        }
-        Ok(())
+        let read = sql!("SELECT failures_in_row FROM task WHERE id = {1}");
+        let before: Vec<i32> = tx.query(&read, [task.id.into()]).await?;
+        let count = failures_in_row(before.first().copied().unwrap_or(0), run.status, run.reason);
+        let write = sql!("UPDATE task SET failures_in_row = {2} WHERE id = {1}");
+        tx.execute(&write, [task.id.into(), count.into()]).await?;
+        Ok(count >= most)
     }
 
     /// The next fire of a fixed delay, after a run of the definition that is valid now. Answers
     /// whether there is one.
     async fn follow_link(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task) -> Result<bool> {
+        let is_link = task.spec.schedule == ScheduleKind::FixedDelay && run.trigger.is_scheduled();
+        if !is_link || task.fires_left() <= 0 {
+            return Ok(false);
+        }
         let next = task.schedule.next_after_end(run.finished_at);
         // An edit that comes in between may make the run a link of its own chain: read it again.
         if self.revisions(tx, run, task).await? != Some(task.revision) || next == NEVER {

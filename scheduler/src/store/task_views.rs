@@ -224,7 +224,7 @@ fn listed(head: &str, access_scope: &AccessScope, filter: &TaskFilter) -> Condit
 }
 
 /// The head of a statement that reads [`TaskView`]s.
-fn views() -> String {
+pub(super) fn views() -> String {
     format!(
         "SELECT {VIEW_COLUMNS}, {} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id",
         spec_list("t.")

@@ -145,7 +145,8 @@ impl SqlStore {
         written.map(drop).map_err(|error| error.naming("task", &task.spec.name))
     }
 
-    async fn update_task(&self, tx: &Transaction<'_>, change: &TaskChange, now: i64) -> Result<Unsent> {
+    /// Writes a change, and revokes what was written ahead; answers what executors hold.
+    pub(super) async fn update_task(&self, tx: &Transaction<'_>, change: &TaskChange, now: i64) -> Result<Unsent> {
         const ACTION: &str = "change a task";
         let TaskChange { before, spec, activity, reason } = change;
         let restarts = activity.started && !before.activity.started;

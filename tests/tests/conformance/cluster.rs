@@ -3,6 +3,7 @@
 use crate::fixture::World;
 use carillon::domain::NodeId;
 use carillon::store::{Beat, ClockReading, NodeHeartbeat, NodeInfo};
+use carillon_tests::{Database, Kind};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -65,6 +66,18 @@ async fn a_node_says_how_its_clock_stands(world: World) {
     }
     store.join(&node("a")).await.unwrap();
     assert_eq!(clock().await, None, "that was another process");
+}
+
+/// The clock of the last heartbeat is ahead of now: a process before this one has made ids of coming milliseconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_makes_ids_of_its_own_after_the_clock_was_set_back() {
+    let database = Database::fresh(Kind::Sqlite).await;
+    let world = World::over_database(&database).await;
+    assert_eq!(world.store.join(&node("a")).await.unwrap().ids_after, 0);
+    assert_eq!(world.store.join(&node("a")).await.unwrap().ids_after, 0);
+    database.execute("UPDATE node SET heartbeat_at = heartbeat_at + 3600000 WHERE name = 'a'").await;
+    let seen = database.number("SELECT heartbeat_at FROM node WHERE name = 'a'").await;
+    assert!(world.store.join(&node("a")).await.unwrap().ids_after > seen);
 }
 
 async fn nodes_that_join_at_once_get_numbers_of_their_own(world: World) {

@@ -1,6 +1,6 @@
 //! What a change of a task revokes, what it lets go on, and how its fires are counted.
 
-use crate::fixture::{World, dispatch_of, edit, edit_to, pause, start, stop, success};
+use crate::fixture::{World, dispatch_of, edit, edit_to, node, pause, start, stop, success};
 use carillon::domain::plan::{Fire, Plan, Window, plan};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TaskId, Transition, Trigger};
@@ -349,7 +349,7 @@ async fn runs_that_executors_hold_become_links_of_a_fixed_delay(world: World) {
     for run in links {
         world.store.succeed(world.owner, &[&success(run, 1)]).await.unwrap();
         let ended = world.store.ended(10).await.unwrap();
-        let round = world.store.process_outbox(&ended, &|| world.id(), world.now).await.unwrap().unwrap();
+        let round = world.store.process_outbox(&ended, &node(), &|| world.id(), world.now).await.unwrap().unwrap();
         moved.push((round.moved, world.task(task.id).await.next_fire_at));
     }
     let next = success(links[0], 1).finished_at + 5_000;

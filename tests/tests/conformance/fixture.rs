@@ -2,12 +2,14 @@
 
 use crate::admin::{Admin, SqlAdmin};
 use crate::plans::Plans;
+use carillon::domain::audit::Actor;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::task_log::{PARENT_SHARD, PRIORITY_DEFAULT};
 use carillon::domain::{ExecutorId, IdSource, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Transition, Trigger};
 use carillon::store::{
-    Activity, DatabaseSettings, LogView, NewTask, Result, RunDispatch, SqlStore, Store, TaskChange, TaskView, Unsent,
+    Activity, DatabaseSettings, LogView, NewTask, NodeInfo, Result, RunDispatch, SqlStore, Store, TaskChange, TaskView,
+    Unsent,
 };
 use carillon_protocol::{RunResult, RunStatus};
 use carillon_tests::model::store::admin::new_task;
@@ -237,6 +239,11 @@ impl World {
     pub async fn states(&self, task: TaskId) -> Vec<(Status, Reason)> {
         self.rows(task).await.iter().map(|log| (log.dispatched.run.status, log.dispatched.run.reason)).collect()
     }
+}
+
+/// This node, as the audit names it.
+pub fn node() -> Actor {
+    NodeInfo { name: "n1".to_owned(), ..NodeInfo::default() }.actor()
 }
 
 /// The same task again, under another revision.

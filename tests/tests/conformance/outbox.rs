@@ -1,10 +1,10 @@
 //! Consequences of the end of runs: exactly once, whichever node comes first.
 
-use crate::fixture::{World, connect, edit, success};
+use crate::fixture::{World, connect, edit, node, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, ParentLink, ParentOutcome, ParentRule, ScheduleKind, TaskSpec};
 use carillon::domain::{Reason, Run, Status, Trigger};
-use carillon::store::{EndedRun, OutboxRound, OutboxStore as _, PlanStore as _, TaskView};
+use carillon::store::{EndedRun, OutboxRound, OutboxStore as _, PausedTask, PlanStore as _, TaskState, TaskView};
 use carillon_tests::proxy::Proxy;
 use carillon_tests::{Database, Kind};
 use std::time::Duration;
@@ -17,6 +17,7 @@ cases!(
     two_followers_at_once_follow_each_end_once,
     a_fixed_delay_moves_on_from_the_end,
     failures_in_a_row_are_counted,
+    a_task_that_fails_too_often_pauses,
     a_fire_taken_over_keeps_its_consequences,
 );
 
@@ -51,7 +52,7 @@ async fn follow(world: &World) -> OutboxRound {
     if ended.is_empty() {
         return OutboxRound::default();
     }
-    world.store.process_outbox(&ended, &|| world.id(), world.now).await.unwrap().unwrap()
+    world.store.process_outbox(&ended, &node(), &|| world.id(), world.now).await.unwrap().unwrap()
 }
 
 async fn runs_of(world: &World, task: &TaskView) -> Vec<Run> {
@@ -145,10 +146,10 @@ async fn two_followers_at_once_follow_each_end_once(world: World) {
         succeed(&world, &dispatched(&world, &parent, world.now + round * 1_000).await).await;
         let ended: Vec<EndedRun> = world.store.ended(10).await.unwrap();
         assert_eq!(ended.len(), 1);
-        let new_id = || world.id();
+        let (new_id, node) = (|| world.id(), node());
         let (mine, theirs) = tokio::join!(
-            world.store.process_outbox(&ended, &new_id, world.now),
-            world.rival.process_outbox(&ended, &new_id, world.now)
+            world.store.process_outbox(&ended, &node, &new_id, world.now),
+            world.rival.process_outbox(&ended, &node, &new_id, world.now)
         );
         let started = |followed: Option<OutboxRound>| followed.map_or(0, |followed| followed.started);
         assert_eq!(started(mine.unwrap()) + started(theirs.unwrap()), 1);
@@ -184,10 +185,33 @@ async fn failures_in_a_row_are_counted(world: World) {
         } else {
             world.moved(&run, Status::Failed, Reason::TimedOut).await;
         }
-        let followed = follow(&world).await;
-        seen.push((world.task(task.id).await.failures_in_row, followed.failing));
+        let paused = follow(&world).await.paused;
+        seen.push((world.task(task.id).await.failures_in_row, paused.len()));
     }
-    assert_eq!(seen, [(1, vec![]), (0, vec![]), (1, vec![]), (2, vec![(task.id, 2)])]);
+    assert_eq!(seen, [(1, 0), (0, 0), (1, 0), (2, 1)]);
+}
+
+/// In one transaction with the failure that is one too many, so that no node's death comes between the two.
+async fn a_task_that_fails_too_often_pauses(world: World) {
+    let task = world.started(&TaskSpec { pause_after_failures: 1, ..World::every_second("failing") }).await;
+    let failing = dispatched(&world, &task, world.now + 1_000).await;
+    let held = dispatched(&world, &task, world.now + 2_000).await;
+    let plan = Plan { outbox: true, ..world.plan(&world.task(task.id).await, [world.now + 3_000]) };
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap().unwrap();
+    world.moved(&failing, Status::Failed, Reason::TimedOut).await;
+    let PausedTask { id, name, failures, held: revoked } = follow(&world).await.paused.remove(0);
+    assert_eq!((id, name.as_str(), failures), (task.id, "failing", 1));
+    let marked: Vec<_> = revoked.iter().map(|row| (row.run.id, row.stopping)).collect();
+    assert_eq!(marked, [(held.id, Reason::TaskPaused)]);
+    let paused = world.task(task.id).await;
+    assert_eq!((paused.activity.state(), paused.revision), (TaskState::Paused, 2));
+    assert!(paused.activity.pause_note.is_some_and(|note| note.contains("1 failed run")));
+    let ahead = runs_of(&world, &task).await.pop().unwrap();
+    assert_eq!((ahead.status, ahead.reason), (Status::Cancelled, Reason::TaskPaused));
+    // Later failures of runs that went on pause nothing that rests, nor what was started again before they came.
+    world.moved(&revoked[0].run, Status::Failed, Reason::TimedOut).await;
+    assert_eq!(follow(&world).await.paused, []);
+    assert_eq!(world.task(task.id).await.revision, 2);
 }
 
 /// A parent whose coming run an edit has cancelled; the plan that takes its instant over.
@@ -230,7 +254,7 @@ async fn what_is_taken_over_meanwhile_keeps_its_consequences(kind: Kind) {
     proxy.held().await;
     let mut following = tokio::spawn(async move {
         let new_id = || unreachable!("nothing follows a run that was given up");
-        store.process_outbox(&ended, &new_id, now).await
+        store.process_outbox(&ended, &node(), &new_id, now).await
     });
     // Either it has been processed by then, or it waits for what takes the run over.
     let done = tokio::time::timeout(Duration::from_secs(1), &mut following).await;

@@ -1,7 +1,7 @@
 //! Rules, calendars and backfills: the databases only, since the model has none of them.
 
 use crate::executors::process;
-use crate::fixture::World;
+use crate::fixture::{World, node};
 use carillon::domain::calendar::CalendarSpec;
 use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
@@ -252,7 +252,7 @@ async fn ends_of_backfilled_runs_are_followed_where_they_matter(world: World, st
         let run = world.rows(task.id).await.remove(0).dispatched.run;
         assert_eq!(world.store.change(&[expiry(&run)]).await.unwrap().len(), 1);
         let ended = world.store.ended(10).await.unwrap();
-        world.store.process_outbox(&ended, &|| world.id(), world.now).await.unwrap().unwrap();
+        world.store.process_outbox(&ended, &node(), &|| world.id(), world.now).await.unwrap().unwrap();
         assert!(world.admin.watched(task.id).await.is_empty());
 
         let asked = backfill(&world, &task, second, 3);

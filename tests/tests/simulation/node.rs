@@ -291,6 +291,9 @@ async fn outbox(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()
     if followed.started > 0 || !followed.moved.is_empty() {
         process.wake.notify_one();
     }
+    for paused in followed.paused {
+        engine.canceller.revoke(paused.held).await?;
+    }
     Ok(())
 }
 

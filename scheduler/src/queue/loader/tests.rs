@@ -113,7 +113,7 @@ impl ClusterStore for Rows {
         Ok(NOW * 1_000)
     }
     async fn join(&self, _: &NodeInfo) -> Result<Member> {
-        Ok(Member { id: NodeId(1), incarnation: String::new() })
+        Ok(Member { id: NodeId(1), incarnation: String::new(), ids_after: 0 })
     }
     async fn heartbeat(&self, _: &Member, _: &NodeHeartbeat) -> Result<Beat> {
         Ok(Beat::Renewed)

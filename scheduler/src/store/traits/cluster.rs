@@ -1,7 +1,8 @@
 //! What `cluster/` asks: members, leases, rules.
 
+use crate::domain::audit::Actor;
 use crate::domain::rules::Rules;
-use crate::domain::{NodeId, TenantId};
+use crate::domain::{NodeId, TenantId, UserId};
 use crate::store::error::Result;
 use async_trait::async_trait;
 
@@ -12,6 +13,9 @@ pub struct Member {
     pub id: NodeId,
     /// Random per process start: a process that replaces this one under its name changes it.
     pub incarnation: String,
+    /// Until when (epoch ms) another process may have made ids with this number, if that is in the future: the database's
+    /// clock has been set back since. Otherwise 0.
+    pub ids_after: i64,
 }
 
 /// What a node says of itself.
@@ -23,6 +27,14 @@ pub struct NodeInfo {
     pub address: String,
     /// Software version.
     pub version: String,
+}
+
+impl NodeInfo {
+    /// The node, as the audit names it.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        Actor { kind: "node", id: UserId::NONE, name: self.name.clone(), address: self.address.clone() }
+    }
 }
 
 /// A node as the others see it.

@@ -1,5 +1,6 @@
 //! What `outcome/` asks: results, lost runs, what follows an end.
 
+use crate::domain::audit::Actor;
 use crate::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Trigger};
 use crate::store::Result;
 use async_trait::async_trait;
@@ -107,8 +108,21 @@ pub struct OutboxRound {
     pub started: usize,
     /// Tasks whose watermark moved.
     pub moved: Vec<TaskId>,
-    /// Tasks that have failed too often in a row, and how often.
-    pub failing: Vec<(TaskId, i32)>,
+    /// Tasks that were paused because they have failed too often in a row.
+    pub paused: Vec<PausedTask>,
+}
+
+/// A task that was paused because it has failed too often in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PausedTask {
+    /// Task.
+    pub id: TaskId,
+    /// Its name.
+    pub name: String,
+    /// Failed runs in a row.
+    pub failures: i32,
+    /// What executors hold of it, marked as revoked.
+    pub held: Vec<DispatchedRun>,
 }
 
 impl OutboxRound {
@@ -116,7 +130,7 @@ impl OutboxRound {
     pub fn add(&mut self, other: Self) {
         self.started += other.started;
         self.moved.extend(other.moved);
-        self.failing.extend(other.failing);
+        self.paused.extend(other.paused);
     }
 }
 
@@ -128,10 +142,12 @@ pub trait OutboxStore: Send + Sync {
     /// Ended runs whose outbox row is still there, in their order.
     async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>>;
     /// In one transaction: takes these runs off the list and writes what follows them. `None`,
-    /// and nothing done, when another node has taken one of them. `new_id` names children's runs.
+    /// and nothing done, when another node has taken one of them. `new_id` names children's runs and audit entries,
+    /// which name `node`.
     async fn process_outbox(
         &self,
         ended: &[EndedRun],
+        node: &Actor,
         new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<Option<OutboxRound>>;

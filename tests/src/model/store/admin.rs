@@ -175,7 +175,7 @@ impl State {
         Ok(())
     }
 
-    fn update_task(&mut self, change: &TaskChange, now: i64, at: i64) -> Result<Unsent> {
+    pub(super) fn update_task(&mut self, change: &TaskChange, now: i64, at: i64) -> Result<Unsent> {
         let TaskChange { before, spec, activity, reason } = change;
         self.refuse_name_of_another(before.id, before.owner, spec)?;
         let restarts = activity.started && !before.activity.started;

@@ -26,6 +26,8 @@ impl ClusterStore for ModelStore {
             let Some(id) = same_name.or_else(unused) else {
                 return refuse(StoreErrorKind::Invalid, "join", "all numbers are in use");
             };
+            let last_seen = state.nodes.get(&id).map_or(0, |row| row.state.heartbeat_at.max(row.state.left_at));
+            let ids_after = if last_seen > now { last_seen + 60_000 } else { 0 };
             state.joined += 1;
             let incarnation = format!("incarnation-{}", state.joined);
             let row = NodeState {
@@ -40,7 +42,7 @@ impl ClusterStore for ModelStore {
                 clock: None,
             };
             state.nodes.insert(id, NodeRow { state: row, incarnation: incarnation.clone() });
-            Ok(Member { id, incarnation })
+            Ok(Member { id, incarnation, ids_after })
         })
         .await
     }

@@ -3,11 +3,13 @@
 use super::ModelStore;
 use super::rows::State;
 use async_trait::async_trait;
+use carillon::domain::audit::Actor;
 use carillon::domain::consequences::{End, failures_in_row, input_of};
 use carillon::domain::task::{NEVER, ParentRule, ScheduleKind};
-use carillon::domain::{LogId, TaskId, Trigger};
-use carillon::store::{EndedRun, NewRun, OutboxRound, OutboxStore, Result};
+use carillon::domain::{LogId, Reason, TaskId, Trigger};
+use carillon::store::{Activity, EndedRun, NewRun, OutboxRound, OutboxStore, PausedTask, Result, TaskChange};
 use carillon_protocol::TEXT_BYTES_MAX;
+use std::collections::BTreeSet;
 
 #[async_trait]
 impl OutboxStore for ModelStore {
@@ -37,6 +39,7 @@ impl OutboxStore for ModelStore {
     async fn process_outbox(
         &self,
         ended: &[EndedRun],
+        _: &Actor,
         new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<Option<OutboxRound>> {
@@ -54,6 +57,9 @@ impl OutboxStore for ModelStore {
                 state.follows.insert(run.log, at);
                 state.follow_task(run, &mut followed);
                 state.follow_children(run, new_id, now, &mut followed)?;
+            }
+            for task in ended.iter().map(|run| run.task_id).collect::<BTreeSet<_>>() {
+                followed.paused.extend(state.pause_failing(task, now, at)?);
             }
             Ok(Some(followed))
         })
@@ -78,10 +84,20 @@ impl State {
         if task.spec.pause_after_failures > 0 {
             let count = failures_in_row(row.view.failures_in_row, run.status, run.reason);
             row.view.failures_in_row = count;
-            if count >= task.spec.pause_after_failures {
-                followed.failing.push((task.id, count));
-            }
         }
+    }
+
+    fn pause_failing(&mut self, id: TaskId, now: i64, at: i64) -> Result<Option<PausedTask>> {
+        let Some(before) = self.tasks.get(&id).map(|row| self.task_view(row)) else { return Ok(None) };
+        let (most, failures) = (before.spec.pause_after_failures, before.failures_in_row);
+        if !before.activity.started || most == 0 || failures < most {
+            return Ok(None);
+        }
+        let activity = Activity { started: false, pause_note: Some(format!("{failures} failed runs")) };
+        let (name, spec) = (before.spec.name.clone(), before.spec.clone());
+        let change = TaskChange { before, spec, activity, reason: Reason::TaskPaused };
+        let held = self.update_task(&change, now, at)?;
+        Ok(Some(PausedTask { id, name, failures, held }))
     }
 
     fn follow_children(
