@@ -33,13 +33,16 @@ impl Executors {
     /// Registers a process.
     pub async fn register(&self, signer: &Signer<'_>, register: &Register, alive_since: i64) -> Result<Registration> {
         let now = self.clock.now_ms();
+        let before: ExecutorId = self.ids.next(now);
         let new_id = || self.ids.next(now);
         let registration = self.store.register(signer, register, &new_id, now).await?;
         let id = registration.executor_id;
         self.registry.refresh(&*self.store, alive_since).await?;
-        if id >= IdSource::first_at(now) {
+        // By its id, not by the time: the clock may have been set back.
+        if id > before && IdSource::made_by(id) == self.ids.node() {
             // A process seen for the first time holds nothing.
-            self.registry.heard(id, Snapshot { taken_at: now, received_at: now, runs: HashSet::new() });
+            let (runs, cancelled) = (HashSet::new(), HashSet::new());
+            self.registry.heard(id, Snapshot { taken_at: now, received_at: now, runs, cancelled });
         }
         tracing::info!(
             executor = id.0,
@@ -64,19 +67,29 @@ impl Executors {
         }
         let received_at = self.clock.now_ms();
         let live: Vec<RunKey> = held.into_iter().chain(running).collect();
-        // Silent here for a while: another node may have given its runs away in the meantime.
-        let mut cancel = Vec::new();
-        if !live.is_empty() && !self.registry.heard_lately(executor_id, received_at - SILENCE_MS) {
+        let cancel = if live.is_empty() {
+            Vec::new()
+        } else if self.registry.heard_lately(executor_id, received_at - SILENCE_MS) {
+            // Again, until it has dropped them: the last acknowledgement may be lost.
+            self.registry.told_to_drop(executor_id, &live)
+        } else {
+            // Silent here for a while: another node may have given its runs away in the meantime.
             let mine = self.store.reconfirm(signer.owner, executor_id, &live).await?;
-            cancel.extend(live.iter().filter(|run| !mine.contains(run)).copied());
-            if !cancel.is_empty() {
-                tracing::warn!(executor = executor_id.0, runs = cancel.len(), "executor is back and must drop runs");
+            let given_away: Vec<RunKey> = live.iter().filter(|run| !mine.contains(run)).copied().collect();
+            if !given_away.is_empty() {
+                tracing::warn!(
+                    executor = executor_id.0,
+                    runs = given_away.len(),
+                    "executor is back and must drop runs"
+                );
             }
-        }
+            given_away
+        };
         // An executor whose clock runs ahead must not vouch for what it has not seen yet.
         let taken_at = snapshot_at.min(received_at);
         let runs: HashSet<RunKey> = live.into_iter().chain(unacknowledged).collect();
-        self.registry.heard(executor_id, Snapshot { taken_at, received_at, runs });
+        let cancelled = cancel.iter().copied().collect();
+        self.registry.heard(executor_id, Snapshot { taken_at, received_at, runs, cancelled });
         Ok(Some(cancel))
     }
 

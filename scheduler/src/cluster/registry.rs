@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub received_at: i64,
     /// Held, running, or ended without an acknowledgement.
     pub runs: HashSet<RunKey>,
+    /// Those of them that it was told to drop. It may not have heard it.
+    pub cancelled: HashSet<RunKey>,
 }
 
 type ByApp = HashMap<(TenantId, AppId), Vec<Arc<Executor>>>;
@@ -120,6 +122,13 @@ impl Registry {
     /// Whether the executor beat here since `since` (ms).
     pub fn heard_lately(&self, id: ExecutorId, since: i64) -> bool {
         self.snapshots.get(&id).is_some_and(|snapshot| snapshot.received_at >= since)
+    }
+
+    /// Of these runs those that the executor was told to drop with its last heartbeat here.
+    pub fn told_to_drop(&self, id: ExecutorId, runs: &[RunKey]) -> Vec<RunKey> {
+        let snapshot = self.snapshots.get(&id);
+        let told = |run: &&RunKey| snapshot.as_ref().is_some_and(|snapshot| snapshot.cancelled.contains(run));
+        runs.iter().filter(told).copied().collect()
     }
 
     /// Executors that beat here since `since` (ms).

@@ -183,6 +183,27 @@ fn a_delay_goes_on_when_a_run_of_its_old_definition_is_given_up() {
     keeps("T3", LEAD_MS, &plan);
 }
 
+/// The end of a run is told only after its task was stopped and started again: the chain of the new start does not begin twice.
+#[test]
+fn a_delay_begins_once_when_an_end_is_told_late() {
+    let stopped = |from| {
+        [
+            at(from, Fault::Restart { task: AFTER_A_DELAY, down: 6_000 }),
+            at(from + 300, Fault::Loss { per_mille: 800, down: 9_000 }),
+        ]
+    };
+    let plan: Vec<Planned> = [12_000, 32_000, 52_000].into_iter().flat_map(stopped).collect();
+    keeps("T3", LEAD_MS, &plan);
+}
+
+/// An executor is silent for so long that its runs are given away, comes back, and the first acknowledgements, which would
+/// tell it so, are lost.
+#[test]
+fn what_was_given_away_is_told_until_it_is_heard() {
+    let lossy = |from| at(from, Fault::Loss { per_mille: 600, down: 14_000 });
+    keeps("P4", LONG_LEAD_MS, &[lossy(20_000), lossy(40_000), lossy(60_000)]);
+}
+
 /// A node that stands still between marking shards and sending them: the acceptance window runs
 /// from the mark, as it does for every other run.
 #[test]

@@ -148,6 +148,19 @@ fn a_fixed_delay_goes_on_after_a_fire_that_was_skipped() {
     assert_eq!((in_time.fires[0].status, in_time.to), (Status::Init, NEVER));
 }
 
+/// The end of a run from before the last start, or edit, is told late: one chain goes on, from that start.
+#[test]
+fn a_fixed_delay_has_one_chain_after_an_end_that_is_told_late() {
+    let spec = TaskSpec { schedule: ScheduleKind::FixedDelay, interval_ms: 5_000, ..TaskSpec::default() };
+    let schedule = spec.to_schedule(100_000, TaskId(1)).unwrap();
+    let first = schedule.next_after(0);
+    assert_eq!((first, schedule.next_after(first)), (105_000, NEVER));
+    for finished_at in [90_000, 99_999, 100_000] {
+        assert_eq!(schedule.next_after_end(finished_at), first);
+    }
+    assert_eq!(schedule.next_after_end(101_000), 106_000);
+}
+
 #[test]
 fn instants_that_an_earlier_revision_may_have_written_are_taken_over() {
     let old = Task { written_until: 5_000, ..task("* * * * * ?", 4_000, MisfireStrategy::Skip) };

@@ -137,12 +137,13 @@ impl Schedule {
     }
 
     /// The fire time that follows a run which ended at `finished_at` (epoch ms), for a fixed delay; [`NEVER`]
-    /// for every other trigger. In excluded days or hours it waits for their end, and before the validity
+    /// for every other trigger. Never before the first fire: what ended before the task was edited or started counts as
+    /// ended then. In excluded days or hours it waits for their end, and before the validity
     /// window for its start; after the window there is none.
     #[must_use]
     pub fn next_after_end(&self, finished_at: i64) -> i64 {
         match self.timing {
-            Timing::FixedDelay { delay_ms } => self.allowed(self.delayed(finished_at, delay_ms)),
+            Timing::FixedDelay { delay_ms } => self.allowed(self.delayed(finished_at.max(self.anchor), delay_ms)),
             _ => NEVER,
         }
     }
