@@ -17,7 +17,7 @@ use crate::outcome::ReaperSettings;
 use crate::pregenerate::PregenerateSettings;
 use crate::queue::LoaderSettings;
 use crate::settings::{Settings, host_name, ms};
-use crate::store::{NodeInfo, SqlStore};
+use crate::store::{EncryptionKeys, NodeInfo, SqlStore};
 use crate::tls::Listener;
 use crate::workers::{self, Parts, RunEndSignal, Workers};
 use anyhow::{Context, anyhow, bail};
@@ -51,6 +51,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let unusable = || unusable(&settings);
     let store = SqlStore::connect(&settings.database).await.with_context(unusable)?;
     prepare_schema(&store, &settings).await.with_context(unusable)?;
+    let store = encrypting(store, &settings).await?;
     let keys = key_ring(&store, &settings).await?;
 
     let clock = Arc::new(ClusterClock::synchronised(&store).await.with_context(unusable)?);
@@ -262,8 +263,32 @@ async fn prepare_schema(store: &SqlStore, settings: &Settings) -> anyhow::Result
     Ok(store.refuse_later_schema().await?)
 }
 
-fn unusable(settings: &Settings) -> String {
+/// That the database of the settings cannot be used: what an error is put under.
+pub fn unusable(settings: &Settings) -> String {
     format!("the database {} cannot be used (database.url)", settings.database.place())
+}
+
+/// The store with the keys of the settings, if they are those under which the database's secrets are encrypted.
+async fn encrypting(store: SqlStore, settings: &Settings) -> anyhow::Result<SqlStore> {
+    let store = store.with_encryption(encryption_keys(settings)?);
+    match store.check_encryption().await.with_context(|| unusable(settings))? {
+        Some(key) => tracing::info!(key, "secrets in the database are encrypted"),
+        None if settings.encryption.keys.is_empty() => {
+            tracing::info!("secrets in the database are stored in plain text (encryption.keys)");
+        }
+        None => tracing::warn!(
+            "secrets in the database are still stored in plain text; when every node has the key, run `carillon encryption rotate`"
+        ),
+    }
+    Ok(store)
+}
+
+/// The keys of `encryption.keys`.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn encryption_keys(settings: &Settings) -> anyhow::Result<EncryptionKeys> {
+    EncryptionKeys::parse(&settings.encryption.keys).map_err(|error| anyhow::anyhow!("configuration: {error}"))
 }
 
 /// The keys of all executors, if they are fit for where this node listens.

@@ -4,7 +4,7 @@
 mod shown;
 
 use crate::auth::SignOnSettings;
-use crate::store::DatabaseSettings;
+use crate::store::{DatabaseSettings, EncryptionKeys};
 use crate::tls::TlsSettings;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
@@ -39,6 +39,8 @@ pub struct Settings {
     pub schedulers: SchedulerSettings,
     /// Intervals and limits of executors.
     pub executors: ExecutorsSettings,
+    /// Encryption of secrets in the database.
+    pub encryption: EncryptionSettings,
     /// Retention.
     pub data: DataSettings,
     /// Management API.
@@ -140,6 +142,14 @@ pub struct DataSettings {
     pub purge_interval: Duration,
 }
 
+/// `[encryption]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncryptionSettings {
+    /// Keys, as [`EncryptionKeys::parse`] takes them; empty: none.
+    pub keys: Vec<SecretString>,
+}
+
 /// `[api]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -220,7 +230,8 @@ impl Settings {
                 .list_separator(",")
                 .with_list_parse_key("executors.allowed_networks")
                 .with_list_parse_key("server.trusted_proxies")
-                .with_list_parse_key("auth.oidc.scopes"),
+                .with_list_parse_key("auth.oidc.scopes")
+                .with_list_parse_key("encryption.keys"),
         );
         // Kept as text, even if they look like numbers.
         for name in SECRET_TEXTS {
@@ -243,6 +254,7 @@ impl Settings {
 
     #[allow(clippy::too_many_lines)] // a list, one entry per rule
     fn check(&self) -> Result<(), SettingsError> {
+        EncryptionKeys::parse(&self.encryption.keys).map_err(SettingsError)?;
         let s = &self.schedulers;
         let rules = [
             (s.before_interval <= Duration::from_mins(1), "schedulers.before_interval must be at most 60s"),

@@ -43,6 +43,7 @@ export const ACTIONS = {
   revoke_key: "key",
   revoke_my_token: "token",
   revoke_token: "token",
+  rotate_encryption: "key",
   rotate_keys: "key",
   run_task: "task",
   sign_in: "user",

@@ -1455,7 +1455,10 @@ export interface components {
             actor: string;
             /** @description The user's id. */
             actor_id?: string | null;
-            /** @description `user`, `token`, `setting` (`api.token`), `oidc`, `node` (by itself) or `executor` (by its registration). */
+            /**
+             * @description `user`, `token`, `setting` (`api.token`), `oidc`, `node` (by itself), `executor` (by its registration) or
+             *     `command` (on the database itself).
+             */
             actor_kind: string;
             /** @description Address of the actor; for a node or an executor, the one it listens on. */
             address: string;
@@ -5246,7 +5249,10 @@ export interface operations {
                 kind?: string | null;
                 /** @description Only what this user (id) did. */
                 actor?: string | null;
-                /** @description Only this operation: `edit_task` …; also `register_handlers`, from registrations of executors. */
+                /**
+                 * @description Only this operation: `edit_task` …; also `register_handlers`, from registrations of executors, and
+                 *     `rotate_encryption`, a command.
+                 */
                 action?: string | null;
                 /** @description From this instant on, epoch ms. */
                 from?: number | null;

@@ -52,7 +52,8 @@ struct AuditQuery {
     kind: Option<String>,
     /// Only what this user (id) did.
     actor: Option<String>,
-    /// Only this operation: `edit_task` …; also `register_handlers`, from registrations of executors.
+    /// Only this operation: `edit_task` …; also `register_handlers`, from registrations of executors, and
+    /// `rotate_encryption`, a command.
     #[param(inline, value_type = Option<AuditAction>)]
     action: Option<String>,
     /// From this instant on, epoch ms.

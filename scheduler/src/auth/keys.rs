@@ -1,8 +1,8 @@
 //! Keys of executors: found by id to check a signature and to make one.
 
-use crate::store::{KeyUse, Result, SigningKey, SqlStore};
+use crate::store::{EncryptionError, KeyUse, Result, SigningKey, SqlStore};
 use arc_swap::ArcSwap;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,6 +34,8 @@ pub struct KeyRing {
     readings: AtomicU64,
     /// When a miss last made the keys be read, so that unknown keys cost little.
     missed_at: Mutex<Option<Instant>>,
+    /// Keys whose secret cannot be read, and of which that was said.
+    reported: Mutex<HashSet<String>>,
     /// Last uses that are not written down yet, by key.
     uses: Mutex<HashMap<String, KeyUse>>,
 }
@@ -42,8 +44,21 @@ impl KeyRing {
     /// Reads the keys again: what was committed before the call applies after it.
     pub async fn refresh(&self, store: &SqlStore) -> Result<()> {
         let number = self.readings.fetch_add(1, Ordering::SeqCst) + 1;
-        self.take(number, store.signing_keys().await?);
+        let (keys, unreadable) = store.signing_keys().await?;
+        self.take(number, keys);
+        self.report(unreadable);
         Ok(())
+    }
+
+    /// Says once of each key that cannot be used.
+    fn report(&self, unreadable: Vec<(String, EncryptionError)>) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.retain(|id| unreadable.iter().any(|(unreadable, _)| unreadable == id));
+        for (key, error) in unreadable {
+            if reported.insert(key.clone()) {
+                tracing::error!(key, %error, "the secret of an executor key cannot be read; its executors are refused");
+            }
+        }
     }
 
     /// Takes what the reading of that number found.

@@ -8,7 +8,9 @@ mod audit;
 mod backfills;
 mod calendars;
 mod client;
+mod config;
 mod credentials;
+mod encryption;
 mod executors;
 pub mod exit;
 mod files;
@@ -31,15 +33,15 @@ mod terminal;
 mod tokens;
 mod users;
 
-use crate::node::Openings;
+use crate::node::{Openings, unusable};
 use crate::settings::{LogFormat, LogSettings, Settings};
 use crate::store::SqlStore;
 use anyhow::Context;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use client::{Client, ClientArgs, Resource, SingleCommand};
+use config::ConfigArgs;
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -61,6 +63,8 @@ pub enum Command {
     Migrate(ConfigArgs),
     /// Check the configuration.
     Config(ConfigCommandArgs),
+    /// Encrypt the secrets in the database.
+    Encryption(encryption::EncryptionArgs),
     /// Preview schedules.
     Schedule(schedule::ScheduleArgs),
     /// Print a shell completion script.
@@ -126,15 +130,6 @@ pub enum Asked {
     Api(SingleCommand<raw::RawArgs>),
 }
 
-/// Where the settings are.
-#[derive(Debug, clap::Args)]
-pub struct ConfigArgs {
-    /// Configuration file; without it conf/application.toml is read if it exists. The environment
-    /// (`CARILLON__SECTION__KEY`) overrides it.
-    #[arg(long, value_name = "FILE", env = "CARILLON_CONFIG")]
-    pub config: Option<PathBuf>,
-}
-
 /// `carillon config …`
 #[derive(Debug, clap::Args)]
 pub struct ConfigCommandArgs {
@@ -174,6 +169,11 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             log_filter(&settings.log)?;
             Openings::of(&settings)?;
             println!("the configuration is valid");
+        }
+        Command::Encryption(encryption::EncryptionArgs { command: encryption::EncryptionCommand::Rotate(args) }) => {
+            let settings = Settings::load(args.config.as_deref())?;
+            start_logging(&settings.log)?;
+            runtime()?.block_on(encryption::rotate(&settings))?;
         }
         Command::Migrate(args) => {
             let settings = Settings::load(args.config.as_deref())?;
@@ -225,8 +225,7 @@ impl Asked {
 }
 
 async fn migrate(settings: &Settings) -> anyhow::Result<()> {
-    let unusable = || format!("the database {} cannot be used (database.url)", settings.database.place());
-    let store = SqlStore::connect(&settings.database).await.with_context(unusable)?;
+    let store = SqlStore::connect(&settings.database).await.with_context(|| unusable(settings))?;
     let steps = store.migrate().await.context("the schema cannot be brought up to date")?;
     store.close().await;
     println!("{steps} step(s) applied; the schema is up to date");

@@ -47,6 +47,7 @@ actions! {
     CreateKey "create_key" "key" [Keys]
     RotateKeys "rotate_keys" "key" [Keys]
     RevokeKey "revoke_key" "key" [Keys]
+    RotateEncryption "rotate_encryption" "key" []
     PutCalendar "put_calendar" "calendar" [Calendars, Tasks]
     DeleteCalendar "delete_calendar" "calendar" [Calendars, Tasks]
     EditExecutor "edit_executor" "executor" [Executors]

@@ -79,7 +79,8 @@ pub struct AuditEntry {
     pub seq: i64,
     /// When, epoch ms.
     pub at: i64,
-    /// `user`, `token`, `setting` (`api.token`), `oidc`, `node` (by itself) or `executor` (by its registration).
+    /// `user`, `token`, `setting` (`api.token`), `oidc`, `node` (by itself), `executor` (by its registration) or
+    /// `command` (on the database itself).
     pub actor_kind: String,
     /// The user's id.
     #[serde(with = "id_or_null")]

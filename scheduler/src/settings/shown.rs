@@ -26,7 +26,7 @@ fn show(path: String, value: config::Value, shown: &mut Vec<(String, String)>) -
     let text = match path.rsplit('.').next().unwrap_or_default() {
         "url" => place(&text),
         name if !SECRET_WORDS.iter().any(|word| name.contains(word)) => text,
-        _ if text.is_empty() => "(not set)".to_owned(),
+        _ if text.is_empty() || text == "[]" => "(not set)".to_owned(),
         _ => "(set)".to_owned(),
     };
     shown.push((path, text));

@@ -3,6 +3,8 @@
 
 use super::conditions::within;
 use super::dialect::{Kind, Sql};
+use super::encrypted_secrets::{encrypt_secret, place_of_key};
+use super::encryption::EncryptionError;
 use super::entity::{app, app_key};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
@@ -146,9 +148,20 @@ fn of_app(owner: Owner) -> Condition {
 }
 
 impl SqlStore {
-    /// Every valid key of every app.
-    pub async fn signing_keys(&self) -> Result<Vec<SigningKey>> {
-        self.query("read signing keys", &SIGNING_KEYS, []).await
+    /// Every valid key of every app, and those whose secret cannot be decrypted.
+    pub async fn signing_keys(&self) -> Result<(Vec<SigningKey>, Vec<(String, EncryptionError)>)> {
+        let stored: Vec<SigningKey> = self.query("read signing keys", &SIGNING_KEYS, []).await?;
+        let (mut keys, mut unreadable) = (Vec::with_capacity(stored.len()), Vec::new());
+        for mut key in stored {
+            match self.encryption.decrypt(&place_of_key(&key.key.id), &key.key.secret) {
+                Ok(secret) => {
+                    key.key.secret = secret;
+                    keys.push(key);
+                }
+                Err(error) => unreadable.push((key.key.id, error)),
+            }
+        }
+        Ok((keys, unreadable))
     }
 
     /// Keys of an app after a place: those that are valid at `now` (cluster ms), then the others, the
@@ -285,11 +298,12 @@ pub(super) async fn insert_key(
     words: KeyWords<'_>,
     now: i64,
 ) -> Result<()> {
+    let secret = encrypt_secret(tx, &key.id, &key.secret).await?;
     let row = app_key::Model {
         id: key.id.clone(),
         tenant_id: owner.tenant_id,
         app_id: owner.app_id,
-        secret: key.secret.clone(),
+        secret,
         created_at: now,
         revoked_at: 0,
         note: clean(words.note),

@@ -3,6 +3,7 @@
 
 use super::database_settings::DatabaseSettings;
 use super::dialect::Dialect;
+use super::encryption::EncryptionKeys;
 use super::error::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
 use super::finishing::finishing;
 use super::notes::Notes;
@@ -36,6 +37,7 @@ pub struct SqlStore {
     statements: Arc<AtomicU64>,
     trust: Trust,
     pub(super) calendars: ReadyCalendars,
+    pub(super) encryption: Arc<EncryptionKeys>,
     /// What the next commit writes into the audit.
     pub(super) notes: Notes,
 }
@@ -55,7 +57,17 @@ impl SqlStore {
         trust: Trust,
     ) -> Self {
         let (calendars, notes, settings) = (ReadyCalendars::default(), Notes::default(), Arc::new(settings.clone()));
-        Self { writer, reader, backend, settings, statements: Arc::default(), trust, calendars, notes }
+        Self {
+            writer,
+            reader,
+            backend,
+            settings,
+            statements: Arc::default(),
+            trust,
+            calendars,
+            encryption: Arc::default(),
+            notes,
+        }
     }
 
     /// The same store, which tells `seen` of every statement and of the time it took: for explaining and profiling

@@ -39,6 +39,8 @@ pub struct World {
     ids: IdSource,
     /// Of the statements that its stores send; none of the model.
     pub plans: Option<Plans>,
+    /// What lies under the store; none under the model.
+    pub database: Option<Database>,
 }
 
 impl World {
@@ -87,14 +89,14 @@ impl World {
         let admin = |store: &Arc<SqlStore>| SqlAdmin { store: SqlStore::clone(store), database: database.clone() };
         let admins = [Arc::new(admin(&store)) as Arc<dyn Admin>, Arc::new(admin(&rival))];
         let sql = SqlStore::clone(&store);
-        (Self { plans: Some(plans), ..Self::over([store, rival], admins).await }, sql)
+        (Self { plans: Some(plans), database: Some(database.clone()), ..Self::over([store, rival], admins).await }, sql)
     }
 
     async fn over([store, rival]: [Arc<dyn Store>; 2], [admin, rival_admin]: [Arc<dyn Admin>; 2]) -> Self {
         let ids = IdSource::new(NodeId(1));
         let now = now_ms();
         let owner = admin.make_app([ids.next(now), ids.next(now)], HOME[0], HOME[1]).await;
-        Self { store, rival, admin, rival_admin, owner, now, ids, plans: None }
+        Self { store, rival, admin, rival_admin, owner, now, ids, plans: None, database: None }
     }
 
     /// A new id.

@@ -26,7 +26,7 @@ fn key(id: &str) -> Key {
 }
 
 async fn valid(store: &SqlStore) -> BTreeSet<String> {
-    store.signing_keys().await.unwrap().into_iter().map(|key| key.key.id).collect()
+    store.signing_keys().await.unwrap().0.into_iter().map(|key| key.key.id).collect()
 }
 
 fn ids(of: &[&str]) -> BTreeSet<String> {
@@ -59,7 +59,7 @@ async fn rotating_ends_what_was_before_and_nothing_sooner_is_prolonged(world: Wo
     assert_eq!(third, expected);
     assert_eq!(store.keys(owner, world.now, None, 50).await.unwrap()[0], third, "the newest first");
     store.rotate_key(owner, &key("fourth"), WORDS, 0, now + 2).await.unwrap();
-    let now_valid = store.signing_keys().await.unwrap();
+    let now_valid = store.signing_keys().await.unwrap().0;
     let now_valid: Vec<_> = now_valid.into_iter().filter(|key| key.is_valid(now + 2)).collect();
     assert_eq!(now_valid.len(), 1, "without an overlap the others end at once: {now_valid:?}");
     assert_eq!((now_valid[0].key.id.as_str(), now_valid[0].key.secret == key("fourth").secret), ("fourth", true));
@@ -151,7 +151,7 @@ async fn an_app_demands_a_sign_method(world: World, store: SqlStore) {
         let before = app().await;
         store.edit_app(&before, &AppView { sign_method: method, ..before.clone() }).await.unwrap();
         assert_eq!(app().await.sign_method, method);
-        assert_eq!(store.signing_keys().await.unwrap()[0].demanded, method);
+        assert_eq!(store.signing_keys().await.unwrap().0[0].demanded, method);
     }
 }
 

@@ -93,6 +93,7 @@ mod given_up;
 mod lease;
 
 mod edits;
+mod encryption;
 mod links;
 mod planning;
 mod revoked_runs;

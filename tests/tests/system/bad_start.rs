@@ -50,6 +50,7 @@ async fn wrong_settings_are_named() {
         (&[("executors.keys_interval", "6s")], &["executors.keys_interval"]),
         (&[("data.statistics_interval", "2m")], &["data.statistics_interval"]),
         (&[("api.token", "short")], &["api.token", "32"]),
+        (&[("encryption.keys", "k1:c2hvcnQ=")], &["encryption.keys", "32 bytes"]),
         (&[("log.format", "xml")], &["format", "xml"]),
         (&[("log.level", "carillon=loud")], &["log.level", "loud"]),
         (&[("auth.admin_password", "short")], &["auth.admin_password", "characters"]),

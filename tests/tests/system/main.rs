@@ -99,6 +99,7 @@ mod wire;
 mod abuse;
 mod audit;
 mod console;
+mod encryption;
 mod escalation;
 mod every_operation;
 mod last_admin;

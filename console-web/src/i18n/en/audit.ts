@@ -99,6 +99,7 @@ export default {
     reset_password: "reset a password",
     end_user_sessions: "ended a user's sessions",
     register_handlers: "registered handlers",
+    rotate_encryption: "rotated the encryption key",
     skip_fire: "skipped a fire",
     restore_fire: "restored a fire",
   },
@@ -122,5 +123,6 @@ export default {
     oidc: "by single sign-on",
     node: "by a node itself",
     executor: "by an executor's registration",
+    command: "by a command on the database",
   },
 } as const;

@@ -102,6 +102,7 @@ const zh: Like<typeof en> = {
     reset_password: "重置密码",
     end_user_sessions: "结束用户的所有会话",
     register_handlers: "注册处理器",
+    rotate_encryption: "轮换了加密密钥",
     skip_fire: "跳过一次触发",
     restore_fire: "撤销跳过",
   },
@@ -125,6 +126,7 @@ const zh: Like<typeof en> = {
     oidc: "单点登录",
     node: "节点自身",
     executor: "执行器注册",
+    command: "直接对数据库执行的命令",
   },
 };
 export default zh;
