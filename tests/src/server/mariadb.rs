@@ -41,6 +41,8 @@ pub fn serve(data: &Path, port: u16, is_durable: bool) -> Command {
     command.args([
         "--no-defaults".to_owned(),
         format!("--datadir={}", data.display()),
+        // A server that starts deletes what looks like a temporary table in there, also another server's: its own folder.
+        format!("--tmpdir={}", data.display()),
         format!("--socket={}/s.sock", data.display()),
         format!("--pid-file={}/s.pid", data.display()),
         format!("--init-file={}", init.display()),

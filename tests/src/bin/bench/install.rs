@@ -24,6 +24,7 @@ pub fn mariadb(data: &Path, port: u16) -> Result<Command> {
     command.current_dir("/").args([
         "--no-defaults".to_owned(),
         format!("--datadir={path}"),
+        format!("--tmpdir={path}"),
         format!("--socket={path}/s.sock"),
         format!("--pid-file={path}/s.pid"),
         format!("--init-file={}", init.display()),
