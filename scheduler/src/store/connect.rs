@@ -6,6 +6,12 @@ use super::dialect::Dialect;
 use super::error::{Result, StoreError, StoreErrorKind};
 use super::pool::{Limits, Trust, open};
 use super::sql_store::SqlStore;
+use sea_orm::{DbErr, RuntimeErr, SqlxError};
+use std::time::{Duration, Instant};
+
+/// How long a node waits at its start until it can open a SQLite file. Connections to a server wait for
+/// `database.connect_timeout`: whether it is there is known before.
+const OPEN_FILE_MAX: Duration = Duration::from_secs(30);
 
 impl SqlStore {
     /// Connects, and proves the connection with a first statement.
@@ -17,11 +23,16 @@ impl SqlStore {
         let url = settings.for_driver();
         make_sqlite_file(&url)?;
         reach_server(settings).await?;
-        let writers = if settings.url.starts_with("sqlite:") { 1 } else { settings.max_connections };
+        let is_file = settings.url.starts_with("sqlite:");
+        let writers = if is_file { 1 } else { settings.max_connections };
         let trust = Trust::default();
-        let pool = async |connections| {
-            let opened = open(&url, settings, connections, Limits::Bounded, &trust).await;
-            opened.map_err(|error| StoreError::from_db(ACTION, &error))
+        let began = Instant::now();
+        let pool = async |connections| loop {
+            match open(&url, settings, connections, Limits::Bounded, &trust).await {
+                // The file waits for a disk that has much to write, or for another process that holds it.
+                Err(error) if is_file && has_timed_out(&error) && began.elapsed() < OPEN_FILE_MAX => {}
+                opened => break opened.map_err(|error| StoreError::from_db(ACTION, &error)),
+            }
         };
         let writer = pool(writers).await?;
         let backend = Dialect::of(writer.get_database_backend()).ok_or_else(|| {
@@ -33,6 +44,10 @@ impl SqlStore {
         ClusterStore::now_us(&store).await?;
         Ok(store)
     }
+}
+
+fn has_timed_out(error: &DbErr) -> bool {
+    matches!(error, DbErr::Conn(RuntimeErr::SqlxError(why)) if matches!(**why, SqlxError::PoolTimedOut))
 }
 
 /// The pool hides why it cannot connect behind its own time-out; a plain connection tells.
@@ -129,7 +144,29 @@ fn warn_of_readers(_: &std::path::Path) {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use sea_orm::{ConnectOptions, ConnectionTrait as _, Database};
+
+    #[tokio::test]
+    async fn a_file_that_is_busy_at_the_start_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}/new.db?mode=rwc", folder.path().display());
+        let one = ConnectOptions::new(url.clone()).max_connections(1).to_owned();
+        let other = Database::connect(one).await.unwrap();
+        other.execute_unprepared("BEGIN EXCLUSIVE").await.unwrap();
+        let settings = DatabaseSettings {
+            url,
+            max_connections: 2,
+            connect_timeout: Duration::from_millis(200),
+            statement_timeout: Duration::from_secs(5),
+            migrate_at_start: false,
+        };
+        let connecting = tokio::spawn(async move { SqlStore::connect(&settings).await });
+        // Longer than a connection may take: what is shown is that this does not end it.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!connecting.is_finished(), "{:?}", connecting.await);
+        other.execute_unprepared("COMMIT").await.unwrap();
+        connecting.await.unwrap().unwrap();
+    }
 
     #[tokio::test]
     async fn no_pool_keeps_itself_up() {
