@@ -25,17 +25,22 @@ export function withFilters(search: URLSearchParams, change: Record<string, stri
   return changed;
 }
 
+/** What the address says now. A page that is still being drawn knows an earlier one: a change of that would undo the last. */
+function addressed(): URLSearchParams {
+  return new URLSearchParams(window.location.search);
+}
+
 /** The filters of a page, and how to change them. `clear` leaves the tenant. */
 export function useFilters<Name extends string>(names: readonly Name[]) {
   const [search, setSearch] = useSearchParams();
   const key = names.join(" ");
   const filters = useMemo(() => readFilters(search, key.split(" ") as Name[]), [search, key]);
   const set = useCallback(
-    (change: { [Key in Name]?: string | undefined }) => setSearch((now) => withFilters(now, change), { replace: true }),
+    (change: { [Key in Name]?: string | undefined }) => setSearch(withFilters(addressed(), change), { replace: true }),
     [setSearch],
   );
   const clear = useCallback(() => {
-    setSearch((now) => withFilters(now, Object.fromEntries(key.split(" ").map((name) => [name, undefined]))), { replace: true });
+    setSearch(withFilters(addressed(), Object.fromEntries(key.split(" ").map((name) => [name, undefined]))), { replace: true });
   }, [setSearch, key]);
   return { filters, set, clear, isFiltered: Object.keys(filters).length > 0 };
 }
