@@ -36,6 +36,7 @@ export function operations(things: Things): Record<Permission, Operation> {
     "calendars.delete": remove("/calendars/demo/holidays"),
     "calendars.edit": put("/calendars/demo/holidays", { description: "changed by nobody", excluded_weekdays: [], excluded_days: [], workdays: [], excluded_hours: [] }),
     "calendars.read": get("/calendars/demo/holidays"),
+    "cluster.resume": post("/cluster/resume", { past: "run" }),
     "executors.edit": patch(`/executors/${executor}`, { disabled: true, note: "by nobody" }),
     "executors.read": get(`/executors/${executor}`),
     "grants.create": post(`/users/${user}/grants`, { role, tenant: "demo", apps: [] }),

@@ -41,6 +41,8 @@ pub(crate) struct Member {
     pub(crate) instance: String,
     /// 0 before the first registration.
     executor_id: AtomicI64,
+    /// When a node last acknowledged a heartbeat, by its clock, ms; 0 before the first.
+    acknowledged_at: AtomicI64,
     /// Held runs that a shutdown has dropped and that have not yet been returned to a node. Heartbeats
     /// still list them, or the nodes would consider them lost.
     pub(crate) giving_back: Mutex<Vec<RunKey>>,
@@ -65,6 +67,7 @@ impl Member {
             settings,
             instance,
             executor_id: AtomicI64::new(0),
+            acknowledged_at: AtomicI64::new(0),
             giving_back: Mutex::new(Vec::new()),
             left_out: Mutex::new(Vec::new()),
             register_again: Notify::new(),
@@ -221,12 +224,14 @@ impl Member {
             unacknowledged: sets.unacknowledged,
             capacity: self.settings.capacity as u32,
             draining: self.runs.is_draining(),
+            acknowledged_at: self.acknowledged_at.load(Ordering::Relaxed),
         };
         let answer: Result<NodeReply<HeartbeatAck>, Failure> =
             self.call("/executors/heartbeat", &message, HEARTBEAT_TIMEOUT).await;
         match answer {
             Ok(answer) => {
                 failing.ended();
+                self.acknowledged_at.store(answer.data.cluster_time_us / 1_000, Ordering::Relaxed);
                 // Before the lease: an expired lease must not revive cancelled runs.
                 self.carry_out_cancels(&answer.data.cancel);
                 self.runs.lease.confirm(answer.sent_us);

@@ -18,6 +18,7 @@ mod m0005_people;
 mod m0006_audit;
 mod m0007_statistics;
 mod m0008_releases;
+mod m0009_silences;
 mod schema;
 
 /// Every step, oldest first.
@@ -43,6 +44,7 @@ impl MigratorTrait for Migrator {
             Box::new(Tables { name: "m0006_audit", tables: m0006_audit::TABLES }),
             Box::new(Tables { name: "m0007_statistics", tables: m0007_statistics::TABLES }),
             Box::new(Tables { name: "m0008_releases", tables: m0008_releases::TABLES }),
+            Box::new(Tables { name: "m0009_silences", tables: m0009_silences::TABLES }),
         ]
     }
 }

@@ -1,14 +1,15 @@
 //! The parts of a node, put together over any store, clock and transport. Production passes real
 //! ones and [`crate::node`] runs the parts; the simulator passes models and runs the parts itself.
 
-use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
+use crate::cluster::{Clock, Executors, ExecutorsParts, Membership, Registry, RuleBook};
 use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, OutputReader, TaskCache, Transport};
 use crate::domain::IdSource;
+use crate::domain::silence::Silence;
 use crate::housekeeping::{Aggregator, Housekeeper, HousekeepingSettings, StatisticsSettings};
 use crate::outcome::{OutboxWorker, Reaper, ReaperParts, ReaperSettings, ResultIngestion};
 use crate::pregenerate::{Backfiller, PregenerateSettings, Pregenerator};
 use crate::queue::{Loader, LoaderSettings, RunQueue};
-use crate::store::{NodeInfo, Result, Store};
+use crate::store::{Beat, NodeInfo, Result, Store};
 use std::sync::Arc;
 
 /// Intervals and bounds of the engine.
@@ -72,6 +73,7 @@ pub struct Engine<S: Store + ?Sized> {
     pub aggregator: Aggregator<S>,
     /// Names new rows.
     pub ids: Arc<IdSource>,
+    lead_ms: i64,
 }
 
 impl<S: Store + 'static> Engine<S> {
@@ -89,7 +91,7 @@ impl<S: Store + 'static> Engine<S> {
         let registry = Arc::new(Registry::default());
         let queue = Arc::new(RunQueue::new(settings.queue_capacity));
         let tasks = Arc::new(TaskCache::new(store.clone()));
-        let rules = Arc::new(RuleBook::default());
+        let rules = Arc::new(RuleBook::new(settings.offline_after_ms));
         rules.refresh(&*store, clock.now_ms()).await?;
         let canceller = Canceller::new(store.clone(), clock.clone(), registry.clone(), transport.clone());
         let canceller = Arc::new(canceller);
@@ -115,6 +117,7 @@ impl<S: Store + 'static> Engine<S> {
                 clock: clock.clone(),
                 membership: membership.clone(),
                 registry: registry.clone(),
+                rules: rules.clone(),
                 transport,
                 canceller: canceller.clone(),
                 tasks: tasks.clone(),
@@ -122,8 +125,25 @@ impl<S: Store + 'static> Engine<S> {
             settings.reaper,
         );
         Ok(Self {
-            executors: Executors::new(store.clone(), clock.clone(), registry.clone(), ids.clone()),
-            loader: Loader::new(store.clone(), clock.clone(), membership.clone(), queue.clone(), settings.loader),
+            executors: Executors::new(
+                ExecutorsParts {
+                    store: store.clone(),
+                    rule_store: store.clone(),
+                    clock: clock.clone(),
+                    registry: registry.clone(),
+                    rules: rules.clone(),
+                    ids: ids.clone(),
+                },
+                settings.loader.lead_ms,
+            ),
+            loader: Loader::new(
+                store.clone(),
+                clock.clone(),
+                membership.clone(),
+                rules.clone(),
+                queue.clone(),
+                settings.loader,
+            ),
             pregenerator: Pregenerator::new(
                 store.clone(),
                 clock.clone(),
@@ -134,8 +154,8 @@ impl<S: Store + 'static> Engine<S> {
             dispatcher: Arc::new(dispatcher),
             canceller,
             output: Arc::new(output),
+            backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone(), rules.clone()),
             rules,
-            backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone()),
             outbox_worker: OutboxWorker::new(store.clone(), clock.clone(), ids.clone(), info.actor()),
             ingestion: ResultIngestion::new(store.clone(), clock.clone(), ids.clone(), tasks),
             reaper,
@@ -147,7 +167,25 @@ impl<S: Store + 'static> Engine<S> {
             registry,
             queue,
             ids,
+            lead_ms: settings.loader.lead_ms,
         })
+    }
+
+    /// Renews this node's heartbeat. A node that finds the database restored from an older backup says so for all nodes.
+    pub async fn beat(&self) -> Result<Beat> {
+        let last = self.membership.last_beat();
+        let beat = self.membership.heartbeat(self.queue.len() as u64).await?;
+        if let Beat::Restored { from } = beat {
+            let silence = Silence {
+                from,
+                until: self.clock.now_ms(),
+                lived_until: last + self.lead_ms,
+                found_by: format!("node {}", self.membership.id()),
+                decision: None,
+            };
+            self.store.witness(&silence).await?;
+        }
+        Ok(beat)
     }
 
     /// Reads which nodes and executors are alive; returns whether the nodes changed.

@@ -207,11 +207,18 @@ impl Worker {
     async fn round(self, parts: &Parts) -> Result<(), Fault> {
         let engine = &parts.engine;
         match self {
-            Self::Heartbeat => match engine.membership.heartbeat(engine.queue.len() as u64).await? {
+            Self::Heartbeat => match engine.beat().await? {
                 Beat::Renewed => {}
                 Beat::Replaced => {
                     return Err(Fault::Fatal(anyhow!(
                         "another process has taken this node's name (server.name); names must be unique"
+                    )));
+                }
+                Beat::Restored { .. } => {
+                    return Err(Fault::Fatal(anyhow!(
+                        "the database was restored from a backup that is older than what this node has committed; the node ends, \
+                             so that it starts again without what it remembers. What was due meanwhile is held until you run \
+                             `carillon cluster resume`"
                     )));
                 }
                 Beat::Outdated { needed } => {

@@ -40,6 +40,7 @@ export const ACTIONS = {
   replace_task: "task",
   reset_password: "user",
   restore_fire: "task",
+  resume_cluster: "cluster",
   revoke_key: "key",
   revoke_my_token: "token",
   revoke_token: "token",

@@ -133,6 +133,7 @@ export interface ProblemParams {
   not_found: { kind: string; name: string };
   not_found_in: { kind: string; name: string; of: string; of_kind: string };
   not_kept_that_long: None;
+  nothing_held: None;
   nul_in_text: None;
   outdated: None;
   own_account: None;

@@ -13,6 +13,7 @@ export const PERMISSIONS = [
   "calendars.delete",
   "calendars.edit",
   "calendars.read",
+  "cluster.resume",
   "executors.edit",
   "executors.read",
   "grants.create",

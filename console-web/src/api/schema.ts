@@ -270,6 +270,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/cluster/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Decide what becomes of runs that may have run before the database was restored
+         * @description Skipping cancels them, and the backfills that were open then.
+         */
+        post: operations["resume_cluster"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/cluster/silences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Times without any node, newest first
+         * @description At most 1,000, of the last 30 days. One that is `held` waits for a decision.
+         */
+        get: operations["list_silences"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -2021,7 +2061,7 @@ export interface components {
              * @description Why it is in this state; docs/concepts.md explains the words.
              * @enum {string}
              */
-            reason?: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit";
+            reason?: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit" | "restored";
             /**
              * @description The run's state.
              * @enum {string}
@@ -2743,6 +2783,11 @@ export interface components {
             /** @description The new password. */
             new: string;
         };
+        /**
+         * @description What becomes of the runs that may have run already.
+         * @enum {string}
+         */
+        PastDecision: "skip" | "run";
         PauseInput: {
             /**
              * @description Why the task is paused, for people who find it so; 1 to 1000 characters.
@@ -2903,7 +2948,7 @@ export interface components {
             type: string;
         };
         /** @enum {string} */
-        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "own_account" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "outdated" | "conflict";
+        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "own_account" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "nothing_held" | "outdated" | "conflict";
         /** @description A calendar that was written. */
         PutCalendar: {
             calendar: components["schemas"]["CalendarVersion"];
@@ -2955,6 +3000,11 @@ export interface components {
             fire_time: number;
             /** @description Its log, if already written. */
             log?: string | null;
+        };
+        /** @description What is to become of the past. */
+        Resume: {
+            /** @description `skip` cancels the runs that are held, `run` runs them as their tasks' policies for missed and lost runs say. */
+            past: components["schemas"]["PastDecision"];
         };
         /**
          * @description How the interval between attempts grows.
@@ -3044,7 +3094,7 @@ export interface components {
          * @description Why a run is in its state; docs/concepts.md explains the words. Empty when there is nothing to explain.
          * @enum {string}
          */
-        RunReason: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit";
+        RunReason: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit" | "restored";
         /**
          * @description State of a run; `stopping` while its executor was asked to stop it and has not confirmed yet.
          * @enum {string}
@@ -3413,6 +3463,33 @@ export interface components {
              * @description Total number of shards.
              */
             total: number;
+        };
+        /** @description A time for which the database has no heartbeat of any node. */
+        Silence: {
+            decision?: components["schemas"]["PastDecision"] | null;
+            /** @description Who did. */
+            found_by?: string | null;
+            /**
+             * Format: int64
+             * @description The last heartbeat before it, epoch ms.
+             */
+            from: number;
+            /** @description Whether runs wait for a decision. */
+            held: boolean;
+            /**
+             * Format: int64
+             * @description What was due until then (epoch ms) may have run, because somebody lived through it; null when nobody did.
+             */
+            lived_until?: number | null;
+            /**
+             * Format: int64
+             * @description The first one after it, epoch ms.
+             */
+            until: number;
+        };
+        /** @description Times without any node. */
+        Silences: {
+            items: components["schemas"]["Silence"][];
         };
         /** @description A fire to cancel. */
         SkipInput: {
@@ -5485,6 +5562,63 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    resume_cluster: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Resume"];
+            };
+        };
+        responses: {
+            /** @description Decided */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_silences: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The silences */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Silences"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     follow_events: {
         parameters: {
             query?: {
@@ -6273,7 +6407,7 @@ export interface operations {
                 /** @description Only in this state. */
                 status?: ("init" | "queued" | "dispatched" | "retry" | "succeeded" | "failed" | "discarded" | "expired" | "cancelled") | null;
                 /** @description Only for this reason. */
-                reason?: ("" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit") | null;
+                reason?: ("" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit" | "restored") | null;
                 /** @description Only with this trigger: `schedule`, `misfire`, `manual`, `parent` or `backfill`. */
                 trigger?: ("schedule" | "misfire" | "manual" | "parent" | "backfill") | null;
                 /** @description From this fire time on, epoch ms; in a list by a `status` other than `succeeded`, due time. */

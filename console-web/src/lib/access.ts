@@ -19,6 +19,7 @@ export const PLATFORM_ONLY: ReadonlySet<string> = new Set([
   "tenants.delete",
   "quotas.edit",
   "nodes.read",
+  "cluster.resume",
   "settings.read",
   "metrics.read",
 ]);

@@ -103,6 +103,10 @@ pub struct Heartbeat {
     /// Takes no new runs (shutting down).
     #[serde(default)]
     pub draining: bool,
+    /// When a node last acknowledged a heartbeat of this process, by that node's clock, ms; 0 when none has. It shows a node
+    /// that the database was restored from a backup that is older.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub acknowledged_at: i64,
 }
 
 /// Answer to [`Heartbeat`]. With `StoreUnavailable` the time is present and nothing else counts.

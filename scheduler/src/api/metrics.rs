@@ -4,6 +4,7 @@
 use super::Api;
 use super::guard::{self, Guard};
 use super::problem::Problem;
+use crate::domain::silence::Silence;
 use crate::domain::{AppId, Permission};
 use crate::metrics::{METRICS, OTHER_APPS, RUNS_ENDED, Text};
 use crate::store::STORE_ERRORS;
@@ -150,6 +151,11 @@ fn of_node(text: &mut Text, api: &Api) {
         "carillon_nodes_online",
         "Nodes of the cluster that this node sees alive.",
         engine.membership.view().live.len(),
+    );
+    text.gauge(
+        "carillon_past_held",
+        "Whether runs are held because they may have run before the database was restored, until an operator decides.",
+        u64::from(engine.rules.now().silences.iter().any(Silence::is_open)),
     );
     text.gauges(
         "carillon_lease_held",

@@ -31,6 +31,7 @@ mod nodes;
 mod openapi;
 mod operation;
 mod parents;
+mod past;
 mod people;
 mod problem;
 mod quotas;
@@ -112,6 +113,7 @@ fn operations() -> Vec<Operation> {
         logs::operations(),
         maintenance::operations(),
         nodes::operations(),
+        past::operations(),
         reference::operations(),
         quotas::operations(),
         roles::operations(),

@@ -8,6 +8,7 @@ mod audit;
 mod backfills;
 mod calendars;
 mod client;
+mod cluster;
 mod config;
 mod credentials;
 mod encryption;
@@ -65,6 +66,8 @@ pub enum Command {
     Config(ConfigCommandArgs),
     /// Encrypt the secrets in the database.
     Encryption(encryption::EncryptionArgs),
+    /// Say that the database was restored from a backup, before the first node starts: what was due is held.
+    Restored(ConfigArgs),
     /// Preview schedules.
     Schedule(schedule::ScheduleArgs),
     /// Print a shell completion script.
@@ -116,6 +119,8 @@ pub enum Asked {
     Executors(Resource<executors::Executors>),
     /// Show nodes and their settings.
     Nodes(Resource<executors::Nodes>),
+    /// Show times without any node, and decide about the past after a restore.
+    Cluster(Resource<cluster::Cluster>),
     /// Work with users and their grants.
     Users(Resource<users::Users>),
     /// Work with roles.
@@ -180,6 +185,11 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             start_logging(&settings.log)?;
             runtime()?.block_on(migrate(&settings))?;
         }
+        Command::Restored(args) => {
+            let settings = Settings::load(args.config.as_deref())?;
+            start_logging(&settings.log)?;
+            runtime()?.block_on(restored(&settings))?;
+        }
         Command::Serve(args) => {
             let settings = Settings::load(args.config.as_deref())?;
             start_logging(&settings.log)?;
@@ -213,6 +223,7 @@ impl Asked {
             Self::Maintenance(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Executors(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Nodes(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Cluster(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Users(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Roles(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Tokens(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
@@ -229,6 +240,13 @@ async fn migrate(settings: &Settings) -> anyhow::Result<()> {
     let steps = store.migrate().await.context("the schema cannot be brought up to date")?;
     store.close().await;
     println!("{steps} step(s) applied; the schema is up to date");
+    Ok(())
+}
+
+async fn restored(settings: &Settings) -> anyhow::Result<()> {
+    let store = SqlStore::connect(&settings.database).await.with_context(|| unusable(settings))?;
+    cluster::restored(&store).await?;
+    store.close().await;
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! Messages of executors about themselves: registration, heartbeat, unregistration.
 
-use super::{Clock, Registry, Snapshot};
+use super::{Clock, Registry, RuleBook, Snapshot};
+use crate::domain::silence::{self, Silence};
 use crate::domain::{ExecutorId, IdSource};
-use crate::store::{ExecutorHeartbeat, ExecutorStore, Registration, Result, Signer};
+use crate::store::{ExecutorHeartbeat, ExecutorStore, Registration, Result, RuleStore, Signer};
 use carillon_protocol::{Heartbeat, Register, RunKey};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,20 +15,35 @@ const SILENCE_MS: i64 = 5_000;
 /// Receives these messages.
 pub struct Executors {
     store: Arc<dyn ExecutorStore>,
+    rule_store: Arc<dyn RuleStore>,
     clock: Arc<dyn Clock>,
     registry: Arc<Registry>,
+    rules: Arc<RuleBook>,
     ids: Arc<IdSource>,
+    lead_ms: i64,
+}
+
+/// The parts that these messages need.
+pub struct ExecutorsParts {
+    /// Where executors stand.
+    pub store: Arc<dyn ExecutorStore>,
+    /// Where silences of the cluster stand.
+    pub rule_store: Arc<dyn RuleStore>,
+    /// Cluster time.
+    pub clock: Arc<dyn Clock>,
+    /// Online executors.
+    pub registry: Arc<Registry>,
+    /// Times without any node.
+    pub rules: Arc<RuleBook>,
+    /// Names new rows.
+    pub ids: Arc<IdSource>,
 }
 
 impl Executors {
-    /// Over the node's parts.
-    pub fn new(
-        store: Arc<dyn ExecutorStore>,
-        clock: Arc<dyn Clock>,
-        registry: Arc<Registry>,
-        ids: Arc<IdSource>,
-    ) -> Self {
-        Self { store, clock, registry, ids }
+    /// Over the node's parts. Runs go out `lead_ms` before they are due.
+    pub fn new(parts: ExecutorsParts, lead_ms: i64) -> Self {
+        let ExecutorsParts { store, rule_store, clock, registry, rules, ids } = parts;
+        Self { store, rule_store, clock, registry, rules, ids, lead_ms }
     }
 
     /// Registers a process.
@@ -57,6 +73,7 @@ impl Executors {
     /// and must register again. Answered only after the commit: the executor starts what it holds
     /// by this promise.
     pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat) -> Result<Option<Vec<RunKey>>> {
+        self.hear_witness(&beat).await?;
         let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, .. } = beat;
         let executor_id = ExecutorId(executor_id);
         let (held_count, running_count, node_id) = (held.len(), running.len(), self.ids.node());
@@ -91,6 +108,19 @@ impl Executors {
         let cancelled = cancel.iter().copied().collect();
         self.registry.heard(executor_id, Snapshot { taken_at, received_at, runs, cancelled });
         Ok(Some(cancel))
+    }
+
+    /// An executor that a node acknowledged at a time for which the database knows of no node shows that the database was
+    /// restored. Noted before anything is dispatched to it.
+    async fn hear_witness(&self, beat: &Heartbeat) -> Result<()> {
+        let rules = self.rules.now();
+        let lived_until = beat.acknowledged_at.saturating_add(self.lead_ms);
+        let Some(silence) = silence::witnessed(&rules.silences, beat.acknowledged_at, lived_until) else {
+            return Ok(());
+        };
+        let found_by = format!("executor {}", beat.executor_id);
+        self.rule_store.witness(&Silence { lived_until, found_by, decision: None, ..silence.clone() }).await?;
+        self.rules.refresh(&*self.rule_store, self.clock.now_ms()).await
     }
 
     /// Takes an executor out of routing; for good when it `left`.

@@ -117,10 +117,15 @@ impl Membership {
 
     /// Renews the heartbeat. A node whose heartbeat was not renewed must stop.
     pub async fn heartbeat(&self, queue_depth: u64) -> Result<Beat> {
-        let beat = NodeHeartbeat { queue_depth, clock: self.clock.reading() };
+        let beat = NodeHeartbeat { queue_depth, clock: self.clock.reading(), last: self.last_beat() };
         let done = self.store.heartbeat(&self.me, &beat).await?;
         self.contact().made(self.clock.now_ms());
         Ok(done)
+    }
+
+    /// When this node's heartbeat was last committed, epoch ms.
+    pub fn last_beat(&self) -> i64 {
+        self.contact().last
     }
 
     /// Whether this node's heartbeat was committed within one offline time-out. Only then may it

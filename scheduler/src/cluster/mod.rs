@@ -12,7 +12,7 @@ mod registry;
 mod rules;
 
 pub use clock::{Clock, ClusterClock};
-pub use executors::Executors;
+pub use executors::{Executors, ExecutorsParts};
 pub use membership::{Membership, View};
 pub use name::await_free_name;
 pub use registry::{Registry, Snapshot};

@@ -1,6 +1,7 @@
 //! The rules of tenants and apps, as this node last read them.
 
 use crate::domain::rules::Rules;
+use crate::domain::silence::{self, Silence};
 use crate::store::{Result, RuleStore};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -9,12 +10,23 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct RuleBook {
     rules: ArcSwap<Rules>,
+    grace_ms: i64,
 }
 
 impl RuleBook {
+    /// No rules yet. After a time without any node the past is held for `grace_ms`.
+    pub fn new(grace_ms: i64) -> Self {
+        Self { grace_ms, ..Self::default() }
+    }
+
     /// As last read.
     pub fn now(&self) -> Arc<Rules> {
         self.rules.load_full()
+    }
+
+    /// What is due at or before this instant (epoch ms) may have run, and must wait.
+    pub fn held_until(&self, now: i64) -> Option<i64> {
+        silence::held_until(&self.now().silences, now, self.grace_ms)
     }
 
     /// Reads them if they have changed: one small statement when they have not. `now` in ms. Every
@@ -33,8 +45,27 @@ impl RuleBook {
                     "maintenance window ended early"
                 );
             }
+            say_what_is_held(&before.silences, &after.silences);
             self.rules.store(Arc::new(after));
         }
         Ok(())
+    }
+}
+
+fn say_what_is_held(before: &[Silence], after: &[Silence]) {
+    for silence in after.iter().filter(|silence| !before.contains(silence)) {
+        let Silence { from, until, lived_until, found_by, decision } = silence;
+        if silence.is_open() {
+            tracing::error!(
+                from,
+                until,
+                lived_until,
+                found_by,
+                "the database was restored: what was due until then may have run, and is held until you decide; run \
+                 `carillon cluster resume --skip-past` or `--run-past`"
+            );
+        } else if let Some(decision) = decision {
+            tracing::warn!(from, until, lived_until, ?decision, "decided what becomes of the past");
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::domain::instant::local_words;
 use crate::domain::rules::WindowAction;
 use crate::domain::task::{Maintenance, MisfireStrategy};
 use crate::domain::{Reason, Run, Status, Task, TaskId, Transition, Trigger};
+use crate::queue::returned_to_all;
 use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,8 +39,16 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             let at = now + self.settings.lead_ms + UNREADABLE_PAUSE_MS;
             self.queue.push_at(unreadable.into_iter().map(|run| (at, run)));
         }
+        let held_until = self.rules.held_until(now).unwrap_or(i64::MIN);
         let (mut outgoing_runs, mut steps, mut outdated) = (Vec::with_capacity(runs.len()), Vec::new(), Vec::new());
         for run in runs {
+            if run.due_time <= held_until {
+                // It may have run; it was claimed before that was known.
+                self.queue.blocked.leave(&run);
+                let back = returned_to_all(&run);
+                steps.push((run, back));
+                continue;
+            }
             let task = tasks.get(run.task_id);
             if task.is_some_and(|task| is_of_old_definition(task, &run)) {
                 self.queue.blocked.leave(&run);
@@ -73,6 +82,9 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             Some(Transition { message, finished_at: now, ..Transition::of(run, to, reason) })
         };
         let Some(task) = task else { return end(Status::Cancelled, Reason::TaskDeleted, String::new()) };
+        if self.rules.now().skips(run.due_time) {
+            return end(Status::Cancelled, Reason::Restored, String::new());
+        }
         if task.is_expired(run, now) {
             return end(Status::Expired, Reason::Expired, format!("{} ms after it was due", now - run.due_time));
         }

@@ -82,6 +82,7 @@ actions! {
     EndUserSessions "end_user_sessions" "user" [Users, Tokens]
     CreateGrant "create_grant" "user" [Users, Tokens]
     DeleteGrant "delete_grant" "user" [Users, Tokens]
+    ResumeCluster "resume_cluster" "cluster" [Tasks, TaskLogs, Backfills]
 }
 
 impl From<Action> for &'static str {

@@ -33,6 +33,7 @@ pub mod revocation;
 pub mod routing;
 pub mod rules;
 pub mod schedule;
+pub mod silence;
 pub mod stable_random;
 pub mod statistics;
 pub mod task;

@@ -62,10 +62,12 @@ pub enum Reason {
     AppLimit,
     /// Its tenant has reached its limit of concurrent runs.
     TenantLimit,
+    /// It may have run before the database was restored from a backup, and an operator had it skipped.
+    Restored,
 }
 
 /// Every reason with its word.
-pub const REASONS: [(Reason, &str); 29] = [
+pub const REASONS: [(Reason, &str); 30] = [
     (Reason::None, ""),
     (Reason::HandlerFailed, "handler_failed"),
     (Reason::HandlerFailedForGood, "handler_failed_for_good"),
@@ -95,6 +97,7 @@ pub const REASONS: [(Reason, &str); 29] = [
     (Reason::TaskLimit, "task_limit"),
     (Reason::AppLimit, "app_limit"),
     (Reason::TenantLimit, "tenant_limit"),
+    (Reason::Restored, "restored"),
 ];
 
 impl Reason {

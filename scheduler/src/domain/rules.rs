@@ -1,6 +1,7 @@
 //! What holds for whole apps and tenants: bounds, and maintenance windows.
 
 use super::quota::Quotas;
+use super::silence::{self, Silence};
 use super::{AppId, TenantId, WindowId};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -45,6 +46,8 @@ pub struct Rules {
     pub tenants: HashMap<TenantId, Quotas>,
     /// Windows that have not ended, by tenant.
     pub windows: HashMap<TenantId, Vec<MaintenanceWindow>>,
+    /// Times without any node, newest first.
+    pub silences: Vec<Silence>,
 }
 
 impl Rules {
@@ -53,6 +56,12 @@ impl Rules {
     pub fn window_at(&self, tenant_id: TenantId, at: i64) -> Option<&MaintenanceWindow> {
         let windows = self.windows.get(&tenant_id)?;
         windows.iter().filter(|window| (window.starts_at..window.ends_at).contains(&at)).max_by_key(|w| w.ends_at)
+    }
+
+    /// Whether a run that was due then (epoch ms) may have run before the database was restored, and is not to run again.
+    #[must_use]
+    pub fn skips(&self, due_time: i64) -> bool {
+        silence::is_skipped(&self.silences, due_time)
     }
 
     /// Windows of these rules that `later` ones do not have, and that would not have ended by `now`

@@ -9,7 +9,7 @@
 //! - its executor left, was replaced at its address, its machine says that nothing listens
 //!   there, or it has been silent so long that it has stopped what it ran (`abandon_after`).
 
-use crate::cluster::{Clock, Membership, Registry};
+use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::dispatch::{Canceller, Presence, TaskCache, Transport};
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
@@ -49,6 +49,7 @@ pub struct Reaper<S: ?Sized> {
     clock: Arc<dyn Clock>,
     membership: Arc<Membership>,
     registry: Arc<Registry>,
+    rules: Arc<RuleBook>,
     transport: Arc<dyn Transport>,
     canceller: Arc<Canceller<S>>,
     tasks: Arc<TaskCache<S>>,
@@ -65,6 +66,8 @@ pub struct ReaperParts<S: ?Sized> {
     pub membership: Arc<Membership>,
     /// Online executors.
     pub registry: Arc<Registry>,
+    /// What is held.
+    pub rules: Arc<RuleBook>,
     /// The way to them.
     pub transport: Arc<dyn Transport>,
     /// Stops runs.
@@ -76,8 +79,8 @@ pub struct ReaperParts<S: ?Sized> {
 impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + ?Sized> Reaper<S> {
     /// Over the node's parts.
     pub fn new(parts: ReaperParts<S>, settings: ReaperSettings) -> Self {
-        let ReaperParts { store, clock, membership, registry, transport, canceller, tasks } = parts;
-        Self { store, clock, membership, registry, transport, canceller, tasks, settings }
+        let ReaperParts { store, clock, membership, registry, rules, transport, canceller, tasks } = parts;
+        Self { store, clock, membership, registry, rules, transport, canceller, tasks, settings }
     }
 
     /// One round; returns how many runs it moved.
@@ -218,6 +221,9 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
     }
 
     async fn decide(&self, mut lost: Vec<(DispatchedRun, Reason)>) -> Result<usize> {
+        // What became of it may have been written before the database was restored.
+        let held_until = self.rules.held_until(self.clock.now_ms()).unwrap_or(i64::MIN);
+        lost.retain(|(dispatched, _)| dispatched.run.due_time > held_until);
         if lost.is_empty() {
             return Ok(0);
         }
@@ -238,10 +244,14 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         for batch in revoked.chunks(BATCH_MAX) {
             moved.extend(self.store.settle_revoked(batch, now).await?);
         }
+        let rules = self.rules.now();
         let changes: Vec<Transition> = lost
             .iter()
             .map(|(dispatched, reason)| {
                 let run = &dispatched.run;
+                if rules.skips(run.due_time) {
+                    return Transition { finished_at: now, ..Transition::of(run, Status::Cancelled, Reason::Restored) };
+                }
                 // What was to be stopped has ended, or never started: that is no failure.
                 if dispatched.is_stopping() {
                     return Transition {

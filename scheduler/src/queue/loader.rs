@@ -4,10 +4,10 @@
 use super::RunQueue;
 use super::fair_queue::Admission;
 use super::page::{Heavy, Page};
-use crate::cluster::{Clock, Membership};
+use crate::cluster::{Clock, Membership, RuleBook};
 use crate::domain::{LogId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
-use crate::store::{BATCH_MAX, ClaimStore, DispatchStore, LeftOut, Result, Share};
+use crate::store::{BATCH_MAX, ClaimStore, DispatchStore, DueRange, LeftOut, Result, Share};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -43,6 +43,7 @@ pub struct Loader<S: ?Sized> {
     store: Arc<S>,
     clock: Arc<dyn Clock>,
     membership: Arc<Membership>,
+    rules: Arc<RuleBook>,
     queue: Arc<RunQueue>,
     settings: LoaderSettings,
     /// An earlier claim ended in an error: rows may be this node's without being in the queue.
@@ -63,6 +64,7 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
         store: Arc<S>,
         clock: Arc<dyn Clock>,
         membership: Arc<Membership>,
+        rules: Arc<RuleBook>,
         queue: Arc<RunQueue>,
         settings: LoaderSettings,
     ) -> Self {
@@ -70,6 +72,7 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
             store,
             clock,
             membership,
+            rules,
             queue,
             settings,
             unsure: AtomicBool::new(false),
@@ -197,14 +200,15 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
     /// Claims one page of what may come in.
     async fn page(&self, share: Option<Share>, ahead_ms: i64, besides: Option<&LeftOut>) -> Result<Page> {
         let _alone = self.one_at_a_time.lock().await;
-        let until = self.clock.now_ms() + ahead_ms;
+        let now = self.clock.now_ms();
+        let due = DueRange { after: self.rules.held_until(now).unwrap_or(i64::MIN), until: now + ahead_ms };
         let limit = self.queue.room().min(BATCH_MAX);
         if limit == 0 {
             return Ok(Page { limit: 1, ..Page::default() });
         }
         let mut rows = match besides {
-            Some(left_out) => self.store.claimable_besides(left_out, until, limit as u64).await?,
-            None => self.store.claimable(share, until, limit as u64).await?,
+            Some(left_out) => self.store.claimable_besides(left_out, due, limit as u64).await?,
+            None => self.store.claimable(share, due, limit as u64).await?,
         };
         let found = rows.len();
         rows.truncate(limit);

@@ -5,7 +5,7 @@ use super::rows::RUN_COLUMNS;
 use super::sql::{DUE_TIME, ID_VERSION, INIT, QUEUED, RETRY};
 use super::template::Text as _;
 use super::values::{list, to_json};
-use super::{ClaimStore, LEFT_OUT_MAX, LeftOut, Result, Share, SqlStore};
+use super::{ClaimStore, DueRange, LEFT_OUT_MAX, LeftOut, Result, Share, SqlStore};
 use crate::domain::{LogId, NodeId, Run, Status, TenantId};
 use async_trait::async_trait;
 use sea_orm::Value;
@@ -39,7 +39,7 @@ statements!(
 
 /// A share as half of all rows in PostgreSQL's eyes: a plain comparison of an expression would be
 /// one row in two hundred, for which it reads and sorts everything that is due.
-const IN_SHARE: &str = " AND CASE WHEN l.bucket % {3} = {4} THEN 1 = 1 ELSE 1 = 0 END";
+const IN_SHARE: &str = " AND CASE WHEN l.bucket % {4} = {5} THEN 1 = 1 ELSE 1 = 0 END";
 
 /// One ordered index range for each of the two states and each filter, each cut at the limit,
 /// instead of one sort over all. MariaDB would read past the instant (by the state alone) when
@@ -50,23 +50,23 @@ fn claimable(d: Dialect, filters: &[&str]) -> String {
     let parts = parts.enumerate().map(|(at, (status, filter))| {
         format!(
             "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l {index} WHERE l.status = {status} AND \
-             l.due_time <= {{1}}{filter} ORDER BY l.due_time LIMIT {{2}}) p{at}"
+             l.due_time <= {{1}} AND l.due_time > {{3}}{filter} ORDER BY l.due_time LIMIT {{2}}) p{at}"
         )
     });
     parts.collect::<Vec<_>>().join(" UNION ALL ")
 }
 
-/// Passes by the rows of a few tenants, `{4}` and on in ascending order, of a priority up to `{3}`,
+/// Passes by the rows of a few tenants, `{5}` and on in ascending order, of a priority up to `{4}`,
 /// looking only at the index (status, due time, tenant, priority). PostgreSQL looks at the rows,
 /// too, for any condition but a range: it gets the ranges between the tenants.
 fn claimable_besides(d: Dialect) -> String {
-    let tenants: Vec<String> = (4..4 + LEFT_OUT_MAX).map(|at| format!("{{{at}}}")).collect();
+    let tenants: Vec<String> = (5..5 + LEFT_OUT_MAX).map(|at| format!("{{{at}}}")).collect();
     let list = tenants.join(", ");
     if d.filters_in_index() {
-        return claimable(d, &[&format!(" AND (l.tenant_id NOT IN ({list}) OR l.priority > {{3}})")]);
+        return claimable(d, &[&format!(" AND (l.tenant_id NOT IN ({list}) OR l.priority > {{4}})")]);
     }
     let mut ranges = vec![
-        format!(" AND l.priority > {{3}} AND l.tenant_id IN ({list})"),
+        format!(" AND l.priority > {{4}} AND l.tenant_id IN ({list})"),
         format!(" AND l.tenant_id < {}", tenants[0]),
         format!(" AND l.tenant_id > {}", tenants[LEFT_OUT_MAX - 1]),
     ];
@@ -78,13 +78,13 @@ fn claimable_besides(d: Dialect) -> String {
 
 #[async_trait]
 impl ClaimStore for SqlStore {
-    async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>> {
+    async fn claimable(&self, share: Option<Share>, due: DueRange, limit: u64) -> Result<Vec<Run>> {
         const ACTION: &str = "read claimable runs";
-        let (until, limit) = (until.into(), limit.into());
+        let (until, limit, after) = (due.until.into(), limit.into(), due.after.into());
         let mut runs: Vec<Run> = match share.filter(|share| share.total > 1) {
-            None => self.query(ACTION, &CLAIMABLE_ALL, [until, limit]).await?,
+            None => self.query(ACTION, &CLAIMABLE_ALL, [until, limit, after]).await?,
             Some(share) => {
-                let part = [until, limit, i64::from(share.total).into(), i64::from(share.index).into()];
+                let part = [until, limit, after, i64::from(share.total).into(), i64::from(share.index).into()];
                 self.query(ACTION, &CLAIMABLE_SHARE, part).await?
             }
         };
@@ -92,9 +92,9 @@ impl ClaimStore for SqlStore {
         Ok(runs)
     }
 
-    async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>> {
+    async fn claimable_besides(&self, left_out: &LeftOut, due: DueRange, limit: u64) -> Result<Vec<Run>> {
         const ACTION: &str = "read claimable runs of other tenants";
-        let mut values = vec![until.into(), limit.into(), left_out.priority.into()];
+        let mut values = vec![due.until.into(), limit.into(), due.after.into(), left_out.priority.into()];
         values.extend(places(&left_out.tenants).map(Value::from));
         let mut runs: Vec<Run> = self.query_raw(ACTION, CLAIMABLE_BESIDES.on(self.backend).bind_all(values)).await?;
         runs.sort_by_key(|run| run.due_time);

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::domain::NodeId;
 use crate::domain::id_source::NODE_NUMBER_MAX;
+use crate::domain::silence::SILENCE_MS;
 use async_trait::async_trait;
 use carillon_migrations::Migrator;
 use carillon_protocol::sign::random_hex;
@@ -17,10 +18,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 statements!(
     NOW_US = |_| "SELECT {now_us} AS now_us".into(),
-    // Only as long as nodes of this release can work with the schema.
+    // Only as long as nodes of this release can work with the schema, and the row is not older than what this one has
+    // committed. A clock that was set back makes rows older, too: then it is the measure.
     NODE_BEAT = |_| format!(
         "UPDATE node SET heartbeat_at = {{now}}, queue_depth = {{3}}, left_at = 0, clock_offset_ms = {{4}}, \
          clock_uncertainty_us = {{5}} WHERE id = {{1}} AND incarnation = {{2}} AND \
+         heartbeat_at >= CASE WHEN {{6}} < {{now}} THEN {{6}} ELSE {{now}} END - {SILENCE_MS} AND \
          COALESCE((SELECT s.oldest FROM schema_support s WHERE s.id = 1), 0) <= {}",
         Migrator::number()
     ),
@@ -102,12 +105,20 @@ impl ClusterStore for SqlStore {
             depth.into(),
             beat.clock.map(|clock| clock.offset_ms).into(),
             beat.clock.map(|clock| clock.uncertainty_us).into(),
+            beat.last.into(),
         ];
         if self.execute("renew the node's heartbeat", &NODE_BEAT, values).await? == 1 {
             return Ok(Beat::Renewed);
         }
         let needed = self.oldest_schema().await?;
-        Ok(if needed > Migrator::number() { Beat::Outdated { needed } } else { Beat::Replaced })
+        if needed > Migrator::number() {
+            return Ok(Beat::Outdated { needed });
+        }
+        // A process that takes the name joins later than this one was last heard of.
+        let sql = sql!("SELECT heartbeat_at FROM node WHERE id = {1}");
+        let found: Vec<i64> = self.query("read the node's own row", &sql, [me.id.into()]).await?;
+        let from = found.first().copied().unwrap_or(0);
+        Ok(if from < beat.last - SILENCE_MS { Beat::Restored { from } } else { Beat::Replaced })
     }
 
     async fn nodes(&self) -> Result<Vec<NodeState>> {
@@ -192,6 +203,10 @@ impl SqlStore {
         let before = known.iter().find(|known| known.id == id);
         let last_seen = before.map_or(0, |before| before.heartbeat_at.max(before.left_at));
         let ids_after = if last_seen > now { last_seen + UNSEEN_MAX_MS } else { 0 };
+        let newest = known.iter().map(|known| known.heartbeat_at.max(known.left_at)).max();
+        if let Some(from) = newest.filter(|newest| now - newest > SILENCE_MS) {
+            self.note_silence(&tx, from, now).await?;
+        }
         let template = if before.is_some() {
             "UPDATE node SET name = {2}, address = {3}, incarnation = {4}, version = {5}, started_at = {now}, \
              heartbeat_at = {now}, left_at = 0, queue_depth = 0, clock_offset_ms = NULL, clock_uncertainty_us = NULL \

@@ -146,7 +146,8 @@ impl StoreError {
 fn hint(kind: StoreErrorKind) -> &'static str {
     match kind {
         StoreErrorKind::ReadOnly => {
-            "; the database can be read but not written: give its user, or the file and its folder, write permission"
+            "; the database can be read but not written: in a switch-over this passes; else give its user, or the file and \
+             its folder, write permission"
         }
         _ => "",
     }

@@ -64,6 +64,7 @@ mod row;
 mod rows;
 mod rules;
 mod sessions;
+mod silences;
 mod skips;
 mod sql;
 mod sql_store;

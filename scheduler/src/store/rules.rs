@@ -11,6 +11,7 @@ use super::values::{clean, to_json, to_word};
 use super::{BATCH_MAX, Result, RuleStore, SqlStore, StoreError};
 use crate::domain::executor::WEIGHT_DEFAULT;
 use crate::domain::rules::{MaintenanceWindow, Rules};
+use crate::domain::silence::Silence;
 use crate::domain::{AppId, Owner, Refusal, TenantId, WindowId};
 use async_trait::async_trait;
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
@@ -50,6 +51,7 @@ impl RuleStore for SqlStore {
         let apps = apps.into_iter().map(|app| (app.id, app.max_concurrent)).collect();
         let tenants = self.bounded_tenants(ACTION).await?;
         let mut rules = Rules { version, apps, tenants, ..Rules::default() };
+        rules.silences = self.silences().await?;
         let windows = maintenance_window::Entity::find()
             .filter(maintenance_window::Column::EndsAt.gt(now))
             .order_by_asc(maintenance_window::Column::StartsAt)
@@ -58,6 +60,10 @@ impl RuleStore for SqlStore {
             rules.windows.entry(window.tenant_id).or_default().push(window);
         }
         Ok(rules)
+    }
+
+    async fn witness(&self, told: &Silence) -> Result<bool> {
+        self.note_witness(told).await
     }
 
     async fn resume(&self, tenant_id: TenantId, ends_at: i64, now: i64) -> Result<u64> {

@@ -278,6 +278,7 @@ pub fn empty_heartbeat(executor_id: i64, instance: &str) -> Heartbeat {
         unacknowledged: Vec::new(),
         capacity: 100,
         draining: false,
+        acknowledged_at: 0,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::fixture::{World, ids};
 use carillon::domain::plan::Plan;
 use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
-use carillon::store::{LEFT_OUT_MAX, LeftOut, NewTask, Share};
+use carillon::store::{DueRange, LEFT_OUT_MAX, LeftOut, NewTask, Share};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ async fn claimable_runs_come_earliest_first_up_to_the_instant(world: World) {
         Transition { due_time: world.now + 2_500, ..Transition::of(&tried, Status::Retry, Reason::HandlerFailed) };
     world.store.change(&[later]).await.unwrap();
     let until = world.now + 4_000;
-    let found = world.store.claimable(None, until, 10).await.unwrap();
+    let found = world.store.claimable(None, DueRange::until(until), 10).await.unwrap();
     let expected = [&runs[0], &runs[2], &runs[1], &runs[3], &runs[4]].map(|run| run.id);
     assert_eq!(ids(&found), expected);
     let retry = &found[2];
     assert_eq!((retry.status, retry.attempt, retry.due_time), (Status::Retry, 1, world.now + 2_500));
     assert_eq!(found[0], runs[0]);
 
-    let few = world.store.claimable(None, until, 2).await.unwrap();
+    let few = world.store.claimable(None, DueRange::until(until), 2).await.unwrap();
     assert_eq!(ids(&few[..2]), expected[..2], "the earliest, whatever the limit cuts off");
 }
 
@@ -42,7 +42,8 @@ async fn shares_are_disjoint_and_complete(world: World) {
     for total in [1, 2, 3, 7] {
         let mut seen = BTreeSet::new();
         for index in 0..total {
-            let part = world.store.claimable(Some(Share { index, total }), until, 1_000).await.unwrap();
+            let part =
+                world.store.claimable(Some(Share { index, total }), DueRange::until(until), 1_000).await.unwrap();
             assert!(part.iter().all(|run| seen.insert(run.id)), "share {index} of {total} overlaps another");
             assert!(part.len() > 200 / total as usize / 3, "share {index} of {total} has only {}", part.len());
         }
@@ -82,7 +83,7 @@ async fn runs_of_tenants_left_out_let_others_by(world: World) {
     let until = world.now + 5_000;
     let besides = async |tenants: &[Owner], priority, limit| {
         let tenants = tenants.iter().map(|owner| owner.tenant_id).collect();
-        world.store.claimable_besides(&LeftOut { tenants, priority }, until, limit).await.unwrap()
+        world.store.claimable_besides(&LeftOut { tenants, priority }, DueRange::until(until), limit).await.unwrap()
     };
     let of = |places: &[usize]| places.iter().map(|place| runs[*place].clone()).collect::<Vec<_>>();
     assert_eq!(besides(&[], 5, 10).await, of(&[0, 1, 2, 3, 4, 5]), "the last is not due");
@@ -103,7 +104,8 @@ async fn only_so_many_tenants_are_left_out(world: World) {
         tenants.push(world.owner.tenant_id);
         LeftOut { tenants, priority: 5 }
     };
-    let besides = async |left_out| ids(&world.store.claimable_besides(&left_out, world.now, 10).await.unwrap());
+    let besides =
+        async |left_out| ids(&world.store.claimable_besides(&left_out, DueRange::until(world.now), 10).await.unwrap());
     assert_eq!(besides(left_out(LEFT_OUT_MAX - 1)).await, []);
     assert_eq!(besides(left_out(LEFT_OUT_MAX)).await, [run.id], "a tenant after them is not left out");
 }

@@ -21,7 +21,7 @@ fn node(name: &str) -> NodeInfo {
 }
 
 fn beat(queue_depth: u64) -> NodeHeartbeat {
-    NodeHeartbeat { queue_depth, clock: None }
+    NodeHeartbeat { queue_depth, clock: None, last: 0 }
 }
 
 async fn each_name_has_one_number_and_a_new_process_replaces_the_old(world: World) {
@@ -61,7 +61,10 @@ async fn a_node_says_how_its_clock_stands(world: World) {
     assert_eq!(clock().await, None, "not measured yet");
     let behind = Some(ClockReading { offset_ms: -70, uncertainty_us: 900 });
     for said in [behind, None, behind] {
-        assert_eq!(store.heartbeat(&a, &NodeHeartbeat { queue_depth: 1, clock: said }).await.unwrap(), Beat::Renewed);
+        assert_eq!(
+            store.heartbeat(&a, &NodeHeartbeat { queue_depth: 1, clock: said, last: 0 }).await.unwrap(),
+            Beat::Renewed
+        );
         assert_eq!(clock().await, said);
     }
     store.join(&node("a")).await.unwrap();

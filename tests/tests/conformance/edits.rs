@@ -4,7 +4,7 @@ use crate::fixture::{World, dispatch_of, edit, edit_to, node, pause, start, stop
 use carillon::domain::plan::{Fire, Plan, Window, plan};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TaskId, Transition, Trigger};
-use carillon::store::{NewRun, TaskChange, TaskView};
+use carillon::store::{DueRange, NewRun, TaskChange, TaskView};
 
 cases!(
     an_edit_keeps_what_no_schedule_names,
@@ -64,7 +64,7 @@ async fn an_edit_keeps_what_no_schedule_names(world: World) {
     }
     let version = runs[3].version + 1;
     assert_eq!(world.row(&runs[3]).await.dispatched.run, Run { version, ..runs[3].clone() }, "an executor has it");
-    let claimable = world.store.claimable(None, NEVER, 10).await.unwrap();
+    let claimable = world.store.claimable(None, DueRange::until(NEVER), 10).await.unwrap();
     assert_eq!(claimable.len(), 3);
     assert!(claimable.iter().all(|run| run.revision == 2), "{claimable:?}");
 }

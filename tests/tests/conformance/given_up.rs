@@ -40,7 +40,7 @@ async fn a_begin_leaves_no_open_transaction(kind: Kind) {
     proxy.release();
 
     for queue_depth in 1..=WRITES {
-        let beat = NodeHeartbeat { queue_depth, clock: None };
+        let beat = NodeHeartbeat { queue_depth, clock: None, last: 0 };
         // The connection is free when the late answer has come; until then this is unavailable, too.
         while let Err(error) = store.heartbeat(&member, &beat).await {
             assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
@@ -70,7 +70,7 @@ async fn a_transaction_that_is_left_alone_lets_others_pass(kind: Kind) {
     let joining = tokio::spawn(async move { frozen.join(&node("a")).await });
     proxy.frozen().await;
 
-    let beat = NodeHeartbeat { queue_depth: 1, clock: None };
+    let beat = NodeHeartbeat { queue_depth: 1, clock: None, last: 0 };
     let until = Instant::now() + LOCKED_MAX;
     while let Err(error) = store.heartbeat(&member, &beat).await {
         assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");

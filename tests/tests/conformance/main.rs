@@ -97,6 +97,7 @@ mod encryption;
 mod links;
 mod planning;
 mod revoked_runs;
+mod silences;
 mod skips;
 mod takeover;
 mod unscheduled_runs;

@@ -6,7 +6,7 @@ use carillon::domain::task::{Routing, TaskSpec};
 use carillon::domain::task_log::STATUSES;
 use carillon::domain::trigger::TRIGGERS;
 use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Transition, Trigger};
-use carillon::store::{Activity, NewRun, NewTask, RunDispatch, Skip};
+use carillon::store::{Activity, DueRange, NewRun, NewTask, RunDispatch, Skip};
 use carillon_tests::Kind;
 use carillon_tests::model::store::admin::new_task;
 use proptest::prelude::*;
@@ -286,7 +286,7 @@ impl Pair {
             }
         }
         let claimable = async |world: &World| {
-            let runs = world.store.claimable(None, i64::MAX, 1_000).await.unwrap();
+            let runs = world.store.claimable(None, DueRange::until(i64::MAX), 1_000).await.unwrap();
             runs.into_iter().map(|run| run.id).collect::<BTreeSet<_>>()
         };
         assert_eq!(claimable(&self.model).await, claimable(&self.sqlite).await);

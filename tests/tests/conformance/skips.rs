@@ -5,7 +5,7 @@ use carillon::domain::plan::{Window, plan};
 use carillon::domain::task::{Routing, ScheduleKind, TaskSpec};
 use carillon::domain::task_log::PARENT_SHARD;
 use carillon::domain::{Reason, Run, Status};
-use carillon::store::{SKIPS_MAX, Skip, Skipped, StoreErrorKind, TaskView};
+use carillon::store::{DueRange, SKIPS_MAX, Skip, Skipped, StoreErrorKind, TaskView};
 
 cases!(
     a_cancelled_fire_is_not_written,
@@ -54,7 +54,7 @@ async fn a_cancelled_fire_is_not_written(world: World) {
     assert_eq!((row.message.as_str(), row.dispatched.run.attempt), ("stocktaking", 0));
     write_until(&world, &task, second(&world, 5)).await;
     assert_eq!(world.states(task.id).await, [INIT, INIT, BY_HAND, INIT, INIT]);
-    let claimable = world.store.claimable(None, i64::MAX, 10).await.unwrap();
+    let claimable = world.store.claimable(None, DueRange::until(i64::MAX), 10).await.unwrap();
     assert!(claimable.iter().all(|run| run.fire_time != at));
     assert_eq!(world.task(task.id).await.fires, 5, "as one that is cancelled after it was written");
 }

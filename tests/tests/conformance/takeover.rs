@@ -4,7 +4,7 @@
 use crate::fixture::{World, dispatch_of, edit, start, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
-use carillon::store::{TaskChange, TaskView};
+use carillon::store::{DueRange, TaskChange, TaskView};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,7 +148,7 @@ async fn fires_missed_by_the_next_revision_stay_missed(world: World) {
     let row = world.row(&runs[0]).await;
     assert_eq!(world.states(task.id).await, [(Status::Expired, Reason::MisfireSkipped)]);
     assert_eq!((row.message.as_str(), row.dispatched.run.revision), ("missed", 2));
-    assert!(world.store.claimable(None, i64::MAX, 10).await.unwrap().is_empty());
+    assert!(world.store.claimable(None, DueRange::until(i64::MAX), 10).await.unwrap().is_empty());
     let task = changed(&world, edit(&task)).await;
     take_over(&world, &task, &runs).await;
     assert_eq!(world.states(task.id).await, [(Status::Expired, Reason::MisfireSkipped)], "that is an end");

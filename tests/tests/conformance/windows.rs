@@ -2,7 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
-use carillon::store::{BATCH_MAX, LogView, NewTask, TaskView};
+use carillon::store::{BATCH_MAX, DueRange, LogView, NewTask, TaskView};
 
 cases!(
     postponed_runs_go_on_when_their_window_is_taken_away,
@@ -36,7 +36,7 @@ async fn postponed_runs_go_on_when_their_window_is_taken_away(world: World) {
     runs[1] = world.row(&tried).await.dispatched.run;
     let ends_at = world.now + 60_000;
     let before = postponed(&world, &runs, ends_at).await;
-    assert!(world.store.claimable(None, ends_at - 1, 10).await.unwrap().is_empty());
+    assert!(world.store.claimable(None, DueRange::until(ends_at - 1), 10).await.unwrap().is_empty());
 
     // Two of them were due before, one just now, one is still to come.
     let now = world.now + 2_000;
@@ -49,7 +49,7 @@ async fn postponed_runs_go_on_when_their_window_is_taken_away(world: World) {
         assert_eq!(row.dispatched.run, Run { due_time, status, version, reason: Reason::None, ..before.clone() });
         assert_eq!(row.message, "the disks are changed", "what it waited for can still be read");
     }
-    assert_eq!(world.store.claimable(None, now, 10).await.unwrap().len(), 3);
+    assert_eq!(world.store.claimable(None, DueRange::until(now), 10).await.unwrap().len(), 3);
     assert_eq!(world.store.resume(world.owner.tenant_id, ends_at, now).await.unwrap(), 0, "once");
 
     // A copy from before loses at the version.

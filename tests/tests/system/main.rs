@@ -116,4 +116,5 @@ mod bad_api_input;
 mod bad_start;
 mod command;
 mod first_start;
+mod restored;
 mod upgrade;

@@ -166,6 +166,7 @@ export default {
     task_limit: "task's limit",
     app_limit: "app's limit",
     tenant_limit: "tenant's limit",
+    restored: "database restored",
   },
   advice: {
     handler_failed: "Read the message and the log output, fix the cause, then run it again. While retries are left, it is retried automatically.",
@@ -196,5 +197,6 @@ export default {
     task_limit: "Nothing: it starts when another run ends. If it waits too long, raise the task's limit.",
     app_limit: "Nothing: it starts when another run ends. If it waits too long, raise the app's limit.",
     tenant_limit: "Nothing: it starts when another run ends. If it waits too long, ask for a higher quota.",
+    restored: "Find out whether the work was done before the restore. Run it again if not.",
   },
 } as const;

@@ -169,6 +169,7 @@ const zh: Like<typeof en> = {
     task_limit: "任务并发上限",
     app_limit: "应用并发上限",
     tenant_limit: "租户并发上限",
+    restored: "数据库已恢复",
   },
   advice: {
     handler_failed: "查看消息和日志输出，排除原因后再次运行。仍有重试次数时会自动重试。",
@@ -199,6 +200,7 @@ const zh: Like<typeof en> = {
     task_limit: "无需处理：其他运行结束后即会开始。若等待过久，请调大任务的并发上限。",
     app_limit: "无需处理：其他运行结束后即会开始。若等待过久，请调大应用的并发上限。",
     tenant_limit: "无需处理：其他运行结束后即会开始。若等待过久，请申请更高的配额。",
+    restored: "请查明恢复之前工作是否已完成，若未完成则重新运行。",
   },
 };
 export default zh;

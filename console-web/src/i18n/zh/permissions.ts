@@ -54,6 +54,7 @@ const TEXTS: Record<Permission | "metrics.read", string> = {
   "tokens.revoke": "吊销他人的 API 令牌",
   "audit.read": "检索审计",
   "nodes.read": "查看调度节点",
+  "cluster.resume": "数据库恢复后决定如何处理过去的运行",
   "settings.read": "查看节点设置（不含机密）",
   "metrics.read": "读取节点指标",
 };

@@ -29,6 +29,7 @@ const zh: Like<typeof en> = {
   over_quota: "租户每分钟触发次数的配额使其延后，或未能及时腾出名额。",
   task_limit: "该任务同时运行的数量已达上限，正在排队。",
   app_limit: "该应用同时运行的数量已达上限，正在排队。",
+  restored: "数据库从备份恢复之前它可能已运行，运维人员选择了跳过。",
   tenant_limit: "该租户同时运行的数量已达上限，正在排队。",
 };
 export default zh;

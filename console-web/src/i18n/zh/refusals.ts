@@ -191,6 +191,7 @@ export const PROBLEMS: Words<ProblemParams> = {
   single_sign_on: () => "该用户通过单点登录，设置密码会绕过单点登录",
   too_many_tokens: ({ most }) => `每个用户最多 ${most} 个令牌，请先吊销一个`,
   too_many_keys: ({ most }) => `该应用已有 ${most} 个有效密钥，请先吊销不再使用的`,
+  nothing_held: () => "没有被搁置的运行：集群没有等待决定的静默期",
   too_many_skips: ({ most }) => `该任务已有 ${most} 个取消的触发，请停止或编辑任务`,
   no_session: () => "这不是会话，请改为吊销令牌",
   run_ended: ({ status }) => `运行已结束（${status}）`,

@@ -81,6 +81,7 @@ permissions! {
     TokensRevoke, "tokens.revoke", Tenant, "Revoke API tokens of others";
     AuditRead, "audit.read", Tenant, "Search the audit";
     NodesRead, "nodes.read", Platform, "See nodes";
+    ClusterResume, "cluster.resume", Platform, "Decide about the past after the database was restored";
     SettingsRead, "settings.read", Platform, "See the settings of nodes, without secrets";
     MetricsRead, "metrics.read", Platform, "Read the node's metrics";
 }

@@ -78,6 +78,9 @@ refusals! {
     NotCancelled "not_cancelled" 409
         "only a future fire that was cancelled before an executor had it can be restored"
         "Look at the run: it was not cancelled, or its instant has passed."
+    NothingHeld "nothing_held" 409
+        "nothing is held: no silence of the cluster waits for a decision"
+        "Nothing is left to decide; `GET /api/v1/cluster/silences` lists what is held."
     Outdated "outdated" 409
         "a newer message of this kind has already been received"
         "Send the current state."

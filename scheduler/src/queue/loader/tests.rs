@@ -43,16 +43,16 @@ impl Rows {
 
 #[async_trait]
 impl ClaimStore for Rows {
-    async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>> {
+    async fn claimable(&self, share: Option<Share>, due: DueRange, limit: u64) -> Result<Vec<Run>> {
         let mine = |run: &Run| share.is_none_or(|share| run.id.0 % i64::from(share.total) == i64::from(share.index));
-        let found = self.earliest(limit, |run| run.status == Status::Init && run.due_time <= until && mine(run));
+        let found = self.earliest(limit, |run| run.status == Status::Init && due.has(run.due_time) && mine(run));
         self.reads.lock().unwrap().push((false, found.len()));
         Ok(found)
     }
 
-    async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>> {
+    async fn claimable_besides(&self, left_out: &LeftOut, due: DueRange, limit: u64) -> Result<Vec<Run>> {
         let passed = |run: &Run| left_out.tenants.contains(&run.tenant_id) && run.priority <= left_out.priority;
-        let found = self.earliest(limit, |run| run.status == Status::Init && run.due_time <= until && !passed(run));
+        let found = self.earliest(limit, |run| run.status == Status::Init && due.has(run.due_time) && !passed(run));
         self.reads.lock().unwrap().push((true, found.len()));
         Ok(found)
     }
@@ -146,7 +146,7 @@ async fn loader(capacity: usize) -> (Arc<Rows>, Arc<RunQueue>, Loader<Rows>) {
     let clock: Arc<dyn Clock> = Arc::new(Passed(store.passed_ms.clone()));
     let membership = Membership::join(store.clone(), clock.clone(), &NodeInfo::default(), 10_000).await.unwrap();
     let settings = LoaderSettings { lead_ms: 3_000, interval_ms: 5_000 };
-    let loader = Loader::new(store.clone(), clock, Arc::new(membership), queue.clone(), settings);
+    let loader = Loader::new(store.clone(), clock, Arc::new(membership), Arc::default(), queue.clone(), settings);
     (store, queue, loader)
 }
 

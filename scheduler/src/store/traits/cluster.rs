@@ -2,6 +2,7 @@
 
 use crate::domain::audit::Actor;
 use crate::domain::rules::Rules;
+use crate::domain::silence::Silence;
 use crate::domain::{NodeId, TenantId, UserId};
 use crate::store::error::Result;
 use async_trait::async_trait;
@@ -76,6 +77,11 @@ pub enum Beat {
     Renewed,
     /// Another process has taken the name.
     Replaced,
+    /// The database has lost this node's heartbeats, or the node: it was restored from an older backup.
+    Restored {
+        /// The last heartbeat that it has, epoch ms; 0 when there is none.
+        from: i64,
+    },
     /// The schema needs nodes of a later release.
     Outdated {
         /// The oldest schema that a node must know.
@@ -90,6 +96,8 @@ pub struct NodeHeartbeat {
     pub queue_depth: u64,
     /// Its machine's clock, if it has measured it.
     pub clock: Option<ClockReading>,
+    /// When it was last renewed, as far as this process knows, epoch ms.
+    pub last: i64,
 }
 
 /// A lease as it stands in the database.
@@ -147,7 +155,7 @@ pub trait ClusterStore: Send + Sync {
     /// The cluster clock, epoch µs: the database's own.
     async fn now_us(&self) -> Result<i64>;
     /// Takes a node number. A process of the same name loses its own (its incarnation is
-    /// overwritten) and its number is handed on.
+    /// overwritten) and its number is handed on. Notes that there was a silence, if no node was heard of for long.
     async fn join(&self, node: &NodeInfo) -> Result<Member>;
     /// Renews the heartbeat by the database's clock, if this process still has its name and can work with the schema.
     async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<Beat>;
@@ -175,6 +183,9 @@ pub trait RuleStore: Send + Sync {
     async fn rule_version(&self) -> Result<i64>;
     /// All of them; windows that ended before `now` (ms) are left out.
     async fn rules(&self, now: i64) -> Result<Rules>;
+    /// Notes that somebody lived through a silence until `lived_until`, if that is news; a decision about it is then open
+    /// again. Answers whether it was.
+    async fn witness(&self, told: &Silence) -> Result<bool>;
     /// Makes runs due that wait for the end (ms) of a tenant's maintenance window that was deleted.
     async fn resume(&self, tenant_id: TenantId, ends_at: i64, now: i64) -> Result<u64>;
 }

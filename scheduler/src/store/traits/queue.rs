@@ -13,6 +13,29 @@ pub struct Share {
     pub total: u32,
 }
 
+/// When rows to claim are due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueRange {
+    /// After this instant, epoch ms: what is due earlier is held.
+    pub after: i64,
+    /// At or before this instant, epoch ms.
+    pub until: i64,
+}
+
+impl DueRange {
+    /// Everything that is due at or before `until` (epoch ms).
+    #[must_use]
+    pub fn until(until: i64) -> Self {
+        Self { after: i64::MIN, until }
+    }
+
+    /// Whether this instant (epoch ms) lies in it.
+    #[must_use]
+    pub fn has(self, due_time: i64) -> bool {
+        due_time > self.after && due_time <= self.until
+    }
+}
+
 /// Buckets that rows are spread over.
 pub const BUCKETS: i64 = 1_024;
 
@@ -31,10 +54,10 @@ pub const LEFT_OUT_MAX: usize = 16;
 /// Asked by `queue/`.
 #[async_trait]
 pub trait ClaimStore: Send + Sync {
-    /// INIT and RETRY rows due at or before `until`, earliest first; of one share or of all.
-    async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>>;
+    /// INIT and RETRY rows due in this range, earliest first; of one share or of all.
+    async fn claimable(&self, share: Option<Share>, due: DueRange, limit: u64) -> Result<Vec<Run>>;
     /// The same of all shares, without those left out; cheap also behind a backlog of theirs.
-    async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>>;
+    async fn claimable_besides(&self, left_out: &LeftOut, due: DueRange, limit: u64) -> Result<Vec<Run>>;
     /// INIT/RETRY → QUEUED for `node`. Answers those that are the node's now, with their new
     /// version; the others went to another node.
     async fn claim(&self, node: NodeId, runs: Vec<Run>, now: i64) -> Result<Vec<Run>>;

@@ -142,6 +142,7 @@ async fn beat(machine: &Arc<SimExecutor>, process: &Arc<Process>) -> Result<(), 
         unacknowledged: sets.unacknowledged,
         capacity: 100,
         draining: false,
+        acknowledged_at: 0,
     };
     let answer = server::call(machine, process, "heartbeat", |node| {
         let (message, signed_at) = (message.clone(), machine.parts.time.now_ms());

@@ -4,25 +4,25 @@ use super::ModelStore;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
 use carillon::domain::{NodeId, Run, Status};
-use carillon::store::{ClaimStore, LEFT_OUT_MAX, LeftOut, Result, Share};
+use carillon::store::{ClaimStore, DueRange, LEFT_OUT_MAX, LeftOut, Result, Share};
 
 #[async_trait]
 impl ClaimStore for ModelStore {
-    async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>> {
+    async fn claimable(&self, share: Option<Share>, due: DueRange, limit: u64) -> Result<Vec<Run>> {
         self.call("read claimable", |state, _| {
             let mine =
                 |row: &LogRow| share.is_none_or(|share| row.bucket % i64::from(share.total) == i64::from(share.index));
-            Ok(state.earliest(limit, |row| row.run.status.is_claimable() && row.run.due_time <= until && mine(row)))
+            Ok(state.earliest(limit, |row| row.run.status.is_claimable() && due.has(row.run.due_time) && mine(row)))
         })
         .await
     }
 
-    async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>> {
+    async fn claimable_besides(&self, left_out: &LeftOut, due: DueRange, limit: u64) -> Result<Vec<Run>> {
         self.call("read claimable besides", |state, _| {
             let tenants = &left_out.tenants[..left_out.tenants.len().min(LEFT_OUT_MAX)];
             let passed = |run: &Run| tenants.contains(&run.tenant_id) && run.priority <= left_out.priority;
             Ok(state
-                .earliest(limit, |row| row.run.status.is_claimable() && row.run.due_time <= until && !passed(&row.run)))
+                .earliest(limit, |row| row.run.status.is_claimable() && due.has(row.run.due_time) && !passed(&row.run)))
         })
         .await
     }

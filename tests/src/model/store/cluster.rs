@@ -5,6 +5,7 @@ use super::{ModelStore, refuse};
 use async_trait::async_trait;
 use carillon::domain::NodeId;
 use carillon::domain::id_source::NODE_NUMBER_MAX;
+use carillon::domain::silence::{SILENCE_MS, Silence};
 use carillon::store::{
     Beat, ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result, StoreErrorKind,
 };
@@ -28,6 +29,12 @@ impl ClusterStore for ModelStore {
             };
             let last_seen = state.nodes.get(&id).map_or(0, |row| row.state.heartbeat_at.max(row.state.left_at));
             let ids_after = if last_seen > now { last_seen + 60_000 } else { 0 };
+            let newest = state.nodes.values().map(|row| row.state.heartbeat_at.max(row.state.left_at)).max();
+            if let Some(from) = newest.filter(|newest| now - newest > SILENCE_MS) {
+                let quiet = Silence { from, until: now, lived_until: 0, found_by: String::new(), decision: None };
+                state.silences.entry(from).or_insert(quiet);
+                state.rule_changes += 1;
+            }
             state.joined += 1;
             let incarnation = format!("incarnation-{}", state.joined);
             let row = NodeState {
@@ -50,7 +57,11 @@ impl ClusterStore for ModelStore {
     async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<Beat> {
         self.call("beat", |state, now| {
             let mine = state.nodes.get_mut(&me.id).filter(|row| row.incarnation == me.incarnation);
+            let from = mine.as_ref().map_or(0, |row| row.state.heartbeat_at);
             let Some(row) = mine else { return Ok(Beat::Replaced) };
+            if from < beat.last.min(now) - SILENCE_MS {
+                return Ok(Beat::Restored { from });
+            }
             row.state.heartbeat_at = now;
             row.state.left_at = 0;
             row.state.queue_depth = beat.queue_depth as i64;

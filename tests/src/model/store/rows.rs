@@ -4,6 +4,7 @@ use carillon::domain::permit::PermitRequest;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rate_limit::Rate;
 use carillon::domain::routing::{Tags, Use};
+use carillon::domain::silence::Silence;
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, Task, TaskId, TenantId};
 use carillon::store::{DispatchedRun, KeptAttempt, LogView, NodeState, TaskView};
@@ -25,6 +26,8 @@ pub struct State {
     pub(super) cursors: BTreeMap<i32, LogId>,
     /// Changes of quotas.
     pub(super) rule_changes: i64,
+    /// By the last heartbeat before them.
+    pub(super) silences: BTreeMap<i64, Silence>,
     /// Tasks by id.
     pub tasks: BTreeMap<TaskId, TaskRow>,
     /// Task logs by id.

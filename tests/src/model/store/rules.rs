@@ -5,6 +5,7 @@ use super::{ModelStore, refuse};
 use async_trait::async_trait;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::Rules;
+use carillon::domain::silence::Silence;
 use carillon::domain::{LogId, Reason, Run, TenantId};
 use carillon::store::{Result, RuleStore, StoreErrorKind};
 
@@ -17,7 +18,21 @@ impl RuleStore for ModelStore {
     async fn rules(&self, _now: i64) -> Result<Rules> {
         self.call("read rules", |state, _| {
             let tenants = state.quotas.iter().map(|(id, quotas)| (*id, *quotas)).collect();
-            Ok(Rules { version: state.rule_changes + 1, tenants, ..Rules::default() })
+            let silences = state.silences.values().rev().cloned().collect();
+            Ok(Rules { version: state.rule_changes + 1, tenants, silences, ..Rules::default() })
+        })
+        .await
+    }
+
+    async fn witness(&self, told: &Silence) -> Result<bool> {
+        self.call("note who lived through a silence", |state, _| {
+            let silence = state.silences.entry(told.from).or_insert(Silence { lived_until: 0, ..told.clone() });
+            if silence.lived_until >= told.lived_until {
+                return Ok(false);
+            }
+            *silence = Silence { until: silence.until, decision: None, ..told.clone() };
+            state.rule_changes += 1;
+            Ok(true)
         })
         .await
     }

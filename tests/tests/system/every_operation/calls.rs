@@ -196,7 +196,13 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
         "export_tasks" | "read_audit_chain" | "list_upcoming_fires" | "forecast_fires" => {
             Call { query: format!("tenant={tenant}"), ..Call::default() }
         }
-        "list_nodes" | "list_settings" => Call::default(),
+        "list_nodes" | "list_settings" | "list_silences" => Call::default(),
+        "resume_cluster" => {
+            let from = NEXT.fetch_add(1, Ordering::Relaxed);
+            let held = format!("INSERT INTO silence VALUES ({from}, {from} + 1, 1, 'a test', '')");
+            world.database.execute(&held).await;
+            with(Call::default(), json!({ "past": "run" }))
+        }
 
         "create_tenant" => with(Call::default(), json!({ "name": fresh("tenant") })),
         "show_tenant" | "show_quotas" | "list_windows" | "list_calendars" => about(&[&tenant]),

@@ -1,0 +1,113 @@
+//! Times for which the database has no heartbeat of any node. Either no node ran, and what was due then was missed; or the
+//! database was restored from a backup, and what was due then may have run. Who lived through it tells: executors say when
+//! a node last acknowledged them, and a node that kept running knows its own heartbeats.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Heartbeats of nodes that are further apart leave a silence between them, ms. A database that lost less than this is
+/// not taken for a restored one.
+pub const SILENCE_MS: i64 = 60_000;
+
+/// What becomes of the runs that may have run already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PastDecision {
+    /// They are cancelled.
+    Skip,
+    /// They run as their tasks' policies for missed and lost runs say, some of them a second time.
+    Run,
+}
+
+/// A time for which the database has no heartbeat of any node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Silence {
+    /// The last heartbeat before it, epoch ms.
+    pub from: i64,
+    /// The first one after it, epoch ms.
+    pub until: i64,
+    /// What was due until this instant (epoch ms) may have run, as someone who lived through it says; 0 while nobody does.
+    pub lived_until: i64,
+    /// Who says so.
+    pub found_by: String,
+    /// What an operator has decided since.
+    pub decision: Option<PastDecision>,
+}
+
+impl Silence {
+    /// Whether an operator has to decide what becomes of the past.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.lived_until > 0 && self.decision.is_none()
+    }
+}
+
+/// What is due at or before this instant (epoch ms) may have run and is held: until an operator decides, and after each
+/// silence for `grace_ms`, in which its witnesses have time to come forward.
+#[must_use]
+pub fn held_until(silences: &[Silence], now: i64, grace_ms: i64) -> Option<i64> {
+    let held = silences.iter().filter_map(|silence| {
+        let open = silence.is_open().then_some(silence.lived_until);
+        let fresh = (silence.until..silence.until + grace_ms).contains(&now).then_some(silence.until);
+        open.max(fresh)
+    });
+    held.max()
+}
+
+/// Whether a run that was due then (epoch ms) may have run, and is not to run again.
+#[must_use]
+pub fn is_skipped(silences: &[Silence], due_time: i64) -> bool {
+    silences.iter().any(|silence| silence.decision == Some(PastDecision::Skip) && due_time <= silence.lived_until)
+}
+
+/// The silence within which a node acknowledged somebody, if that is news: until `lived_until` (epoch ms) runs may have
+/// gone out.
+#[must_use]
+pub fn witnessed(silences: &[Silence], acknowledged_at: i64, lived_until: i64) -> Option<&Silence> {
+    let within = |silence: &&Silence| silence.from + SILENCE_MS < acknowledged_at && acknowledged_at < silence.until;
+    silences.iter().find(within).filter(|silence| silence.lived_until < lived_until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn silence(lived_until: i64, decision: Option<PastDecision>) -> Silence {
+        Silence { from: 100_000, until: 500_000, lived_until, found_by: String::new(), decision }
+    }
+
+    #[test]
+    fn the_past_is_held_for_a_while_and_until_someone_decides_when_it_may_have_run() {
+        let quiet = [silence(0, None)];
+        assert_eq!(held_until(&quiet, 505_000, 10_000), Some(500_000));
+        assert_eq!(held_until(&quiet, 510_000, 10_000), None);
+        let lived = [silence(300_000, None)];
+        assert_eq!(held_until(&lived, 505_000, 10_000), Some(500_000));
+        assert_eq!(held_until(&lived, 510_000, 10_000), Some(300_000));
+        for decision in [PastDecision::Skip, PastDecision::Run] {
+            assert_eq!(held_until(&[silence(300_000, Some(decision))], 510_000, 10_000), None);
+        }
+    }
+
+    #[test]
+    fn only_what_may_have_run_is_skipped() {
+        let skip = [silence(300_000, Some(PastDecision::Skip))];
+        assert_eq!([1, 300_000, 300_001].map(|due| is_skipped(&skip, due)), [true, true, false]);
+        assert!(!is_skipped(&[silence(300_000, Some(PastDecision::Run)), silence(300_000, None)], 200_000));
+    }
+
+    #[test]
+    fn a_witness_was_acknowledged_within_the_silence_and_tells_something_new() {
+        let known = [silence(300_000, None)];
+        let tells = |at: i64| witnessed(&known, at, at + 3_000).is_some();
+        assert_eq!(
+            [0, 160_000, 160_001, 297_000, 297_001, 499_999, 500_000].map(tells),
+            [false, false, false, false, true, true, false]
+        );
+        assert!(witnessed(&[silence(0, None)], 160_001, 163_001).is_some());
+        // Whatever an executor may say.
+        for at in [i64::MIN, -1, i64::MAX] {
+            assert_eq!(witnessed(&known, at, i64::MAX), None);
+        }
+    }
+}

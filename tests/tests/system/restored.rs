@@ -1,0 +1,182 @@
+//! A database that was restored from a backup: what had run does not run again before an operator has decided.
+
+use carillon_tests::node::{QUICK, Settings, TOKEN};
+use carillon_tests::wait::when;
+use carillon_tests::{Executor, Kind, World, await_until, command, now_ms};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::process::Output;
+
+scenario!(what_may_have_run_is_skipped: sqlite);
+scenario!(what_may_have_run_runs_if_an_operator_says_so: sqlite);
+scenario!(without_a_witness_an_operator_says_so: sqlite);
+
+/// How much older than it is the backup pretends to be, ms.
+const OLDER_MS: i64 = 300_000;
+
+struct Restored {
+    world: World,
+    /// Where the executor looks for a node.
+    port: u16,
+    executor: Executor,
+    task: i64,
+    /// What was due between these ran before the database was restored, ms.
+    lost: (i64, i64),
+}
+
+impl Restored {
+    /// Starts of the lost fires.
+    fn starts(&self) -> HashMap<i64, usize> {
+        let mut starts = HashMap::new();
+        for start in self.executor.starts() {
+            if (self.lost.0..self.lost.1).contains(&start.fire_time) {
+                *starts.entry(start.fire_time).or_default() += 1;
+            }
+        }
+        starts
+    }
+
+    async fn start(&self) {
+        self.world.unready_node("a", self.port, QUICK).ready().await;
+    }
+
+    async fn held(&self) -> Vec<Value> {
+        let shown = self.world.api().get("/cluster/silences").await;
+        let items = shown["items"].as_array().unwrap();
+        items.iter().filter(|silence| silence["held"] == true).cloned().collect()
+    }
+
+    async fn resume(&self, how: &str) -> Output {
+        let mut command = command::carillon();
+        command.args(["cluster", "resume", how]).env("CARILLON_URL", &self.world.node_urls()[0]);
+        command.env("CARILLON_TOKEN", TOKEN);
+        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    }
+
+    /// New fires run on, whatever is held.
+    async fn await_new_fires(&self) {
+        let from = now_ms() + 1_000;
+        let fresh = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time > {from}");
+        await_until("new fires succeed", 30, || async { when(self.world.database.number(&fresh).await > 1) }).await;
+    }
+
+    async fn of_lost(&self, condition: &str) -> i64 {
+        let (from, until) = self.lost;
+        let sql = format!(
+            "SELECT COUNT(*) FROM task_log WHERE task_id = {} AND fire_time >= {from} AND fire_time < {until} AND {condition}",
+            self.task
+        );
+        self.world.database.number(&sql).await
+    }
+}
+
+/// Runs a task every second, takes a backup of the database, goes on for a while, and restores it. `with_executor` tells
+/// whether the executor lives through it.
+async fn restored(kind: Kind, with_executor: bool) -> Restored {
+    let world = World::new(kind).await;
+    let settings: Settings = QUICK;
+    let node = world.node("a", settings).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let executor = world.executor("e1", &app).await;
+    // Everything that was missed is to run.
+    let fields = json!({ "cron": "* * * * * ?", "misfire_strategy": "fire_all", "misfire_max": 1_000 });
+    let task = api.make_task(&app, "salaries", "tick", fields).await;
+    world.await_successes(task, 3).await;
+    assert_eq!(node.process.sigterm(30).await, Some(0));
+    let backup = std::path::PathBuf::from(format!("{}.backup", world.database.path().display()));
+    world.database.execute(&format!("VACUUM INTO '{}'", backup.display())).await;
+    let from = now_ms() + 5_000;
+
+    let node = world.unready_node("a", node.port, settings);
+    node.ready().await;
+    let lost = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time >= {from}");
+    await_until("runs succeed that the backup does not know", 60, || async {
+        when(world.database.number(&lost).await >= 4)
+    })
+    .await;
+    assert_eq!(node.process.sigterm(30).await, Some(0));
+    let until = world.database.number("SELECT MAX(fire_time) FROM task_log WHERE status = 10").await;
+    if !with_executor {
+        assert_eq!(executor.process.sigterm(30).await, Some(0));
+    }
+    restore(&world, &backup.display().to_string()).await;
+    Restored { world, port: node.port, executor, task, lost: (from, until + 1) }
+}
+
+/// Brings every table to what the backup has, as of some minutes before.
+async fn restore(world: &World, backup: &str) {
+    let database = &world.database;
+    database.execute(&format!("ATTACH '{backup}' AS backup")).await;
+    let tables = "SELECT name FROM backup.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+    for table in database.query(tables, |row| row.try_get_by_index::<String>(0)).await {
+        database.execute(&format!("DELETE FROM main.{table}")).await;
+        database.execute(&format!("INSERT INTO main.{table} SELECT * FROM backup.{table}")).await;
+    }
+    database.execute("DETACH backup").await;
+    let older = format!("UPDATE node SET heartbeat_at = heartbeat_at - {OLDER_MS}, left_at = left_at - {OLDER_MS}");
+    database.execute(&older).await;
+}
+
+async fn held_after_start(restored: &Restored) {
+    restored.start().await;
+    await_until("what may have run is held", 30, || async { when(!restored.held().await.is_empty()) }).await;
+    restored.await_new_fires().await;
+    let held = restored.held().await;
+    assert_eq!(held.len(), 1, "{held:?}");
+    assert!(held[0]["lived_until"].as_i64().unwrap() >= restored.lost.1 - 1, "{held:?}, {:?}", restored.lost);
+    assert!(restored.starts().values().all(|count| *count == 1), "{:?}", restored.starts());
+    assert!(restored.of_lost("status = 0").await > 0, "nothing waits for a decision");
+    let metrics = reqwest::Client::new().get(format!("{}/metrics", restored.world.node_urls()[0]));
+    let metrics = metrics.bearer_auth(TOKEN).send().await.unwrap().text().await.unwrap();
+    assert!(metrics.contains("\ncarillon_past_held 1\n"), "{metrics}");
+}
+
+async fn what_may_have_run_is_skipped(kind: Kind) {
+    let restored = restored(kind, true).await;
+    let before = restored.starts();
+    assert!(before.len() >= 4, "{before:?}");
+    held_after_start(&restored).await;
+    let done = restored.resume("--skip-past").await;
+    assert!(done.status.success(), "{done:?}");
+    await_until("nothing of the past waits", 30, || async { when(restored.of_lost("status < 10").await == 0) }).await;
+    assert!(restored.of_lost("reason = 'restored' AND status = 14").await > 0);
+    assert!(restored.held().await.is_empty());
+    restored.await_new_fires().await;
+    assert_eq!(restored.starts(), before, "some ran again");
+    // Nothing is left to decide; and it is known who decided.
+    let again = restored.resume("--skip-past").await;
+    assert!(!again.status.success() && String::from_utf8_lossy(&again.stderr).contains("nothing is held"), "{again:?}");
+    let audit = restored.world.api().get("/audit?action=resume_cluster").await;
+    assert_eq!(audit["items"].as_array().unwrap().len(), 1, "{audit}");
+}
+
+async fn what_may_have_run_runs_if_an_operator_says_so(kind: Kind) {
+    let restored = restored(kind, true).await;
+    held_after_start(&restored).await;
+    let done = restored.resume("--run-past").await;
+    assert!(done.status.success(), "{done:?}");
+    await_until("the past has run again", 30, || async {
+        when(restored.of_lost("status < 10").await == 0 && restored.starts().values().any(|count| *count == 2))
+    })
+    .await;
+}
+
+async fn without_a_witness_an_operator_says_so(kind: Kind) {
+    let restored = restored(kind, false).await;
+    let mut command = command::carillon();
+    command.args(["restored"]).env("CARILLON__DATABASE__URL", &restored.world.database.url);
+    let said = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert!(said.status.success(), "{said:?}");
+    held_after_start_without_fires(&restored).await;
+    let done = restored.resume("--skip-past").await;
+    assert!(done.status.success(), "{done:?}");
+    await_until("nothing of the past waits", 30, || async { when(restored.of_lost("status < 10").await == 0) }).await;
+}
+
+async fn held_after_start_without_fires(restored: &Restored) {
+    restored.start().await;
+    await_until("what was due waits", 30, || async { when(restored.of_lost("status = 0").await > 0) }).await;
+    let held = restored.held().await;
+    assert_eq!((held.len(), held[0]["found_by"].as_str()), (1, Some("operator")), "{held:?}");
+}
