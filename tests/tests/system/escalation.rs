@@ -175,6 +175,11 @@ async fn apps_narrow_what_is_granted(kind: Kind) {
     for apps in [json!([]), json!([ledger_id]), json!([orders_id, ledger_id])] {
         ann.api.expect(403, Method::POST, &grants, Some(&narrow(apps))).await;
     }
+    // Whether an app that is not hers is there does not show.
+    let refused = ann.api.expect(403, Method::POST, &grants, Some(&narrow(json!([ledger_id])))).await;
+    for app in [json!("4242"), far_id] {
+        assert_eq!(ann.api.expect(403, Method::POST, &grants, Some(&narrow(json!([app])))).await, refused);
+    }
     let bob = admin.make_person("bob", Some("near")).await;
     let wide = admin.grant(&bob, "tenant admin", Some("near")).await;
     ann.api.expect(403, Method::DELETE, &format!("/users/{}/grants/{wide}", bob.id), None).await;
