@@ -15,7 +15,9 @@ use crate::settings::Settings;
 use crate::sync::{Signal, lock};
 use crate::table::{Begin, Counts, Snapshot, Table};
 use crate::timer::Timer;
-use carillon_protocol::{CancelOutcome, DispatchItem, DispatchOutcome, OutputState, RunKey, RunResult, RunStatus};
+use carillon_protocol::{
+    BlockStrategy, CancelOutcome, DispatchItem, DispatchOutcome, OutputState, RunKey, RunResult, RunStatus,
+};
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -99,11 +101,12 @@ impl Runs {
 
     fn candidate(&self, item: DispatchItem) -> Result<Arc<Run>, RunKey> {
         match self.handlers.by_name.get(&item.handler) {
-            Some(handler) => {
+            Some(handler) if item.block_strategy != BlockStrategy::Other => {
                 let (clock, outputs) = (Arc::clone(&self.clock), Arc::clone(&self.outputs));
                 Ok(Arc::new(Run::new(item, Arc::clone(handler), clock, outputs)))
             }
-            None => Err(RunKey(item.log, item.attempt)),
+            // A strategy of a later release, too: an executor that knows it may have the run.
+            _ => Err(RunKey(item.log, item.attempt)),
         }
     }
 

@@ -90,7 +90,7 @@ async fn send(member: &Member, batch: &Batch) -> Result<Batch, Failure> {
         keys.push(*key);
         match verdict {
             Verdict::Applied => {}
-            Verdict::Again => {
+            Verdict::Again | Verdict::Other => {
                 tracing::debug!(log = key.0, attempt = key.1, "result.not_seen_yet");
                 keys.pop();
                 again.push((*key, json.clone()));

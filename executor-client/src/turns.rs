@@ -50,7 +50,7 @@ impl Table {
         let ticket = run.ticket();
         match run.item.block_strategy {
             BlockStrategy::Concurrent => self.ready.push(ticket),
-            BlockStrategy::Serial => self.line_up(ticket, at),
+            BlockStrategy::Serial | BlockStrategy::Other => self.line_up(ticket, at),
             BlockStrategy::DiscardLater => {
                 if let Some(RunKey(log, attempt)) = self.blocker(at) {
                     let message = format!("not started: run {log} (attempt {attempt}) of the task was still running");

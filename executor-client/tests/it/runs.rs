@@ -3,7 +3,7 @@
 use crate::client::item;
 use crate::harness::{Running, Seen, builder, eventually};
 use crate::node::TestNode;
-use carillon_protocol::{CancelOutcome, DispatchOutcome, RunStatus};
+use carillon_protocol::{BlockStrategy, CancelOutcome, DispatchOutcome, RunStatus};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -31,6 +31,9 @@ async fn every_kind_of_end_is_reported() {
     let mut late = item(9, "quick", now);
     // The executor's estimate of the cluster's clock lags by as much as its last heartbeat took.
     late.accept_until = now - 60_000;
+    // Of a node of a later release: another executor may know it.
+    let mut strange = item(10, "quick", now);
+    strange.block_strategy = BlockStrategy::Other;
     let outcomes = running
         .dispatch(
             vec![
@@ -43,12 +46,14 @@ async fn every_kind_of_end_is_reported() {
                 typed,
                 wrong,
                 late,
+                strange,
             ],
             &node,
         )
         .await;
     assert_eq!(outcomes[4], DispatchOutcome::HandlerMissing);
     assert_eq!(outcomes[8], DispatchOutcome::TooLate);
+    assert_eq!(outcomes[9], DispatchOutcome::HandlerMissing);
     for index in [0, 1, 2, 3, 5, 6, 7] {
         assert_eq!(outcomes[index], DispatchOutcome::Accepted);
     }

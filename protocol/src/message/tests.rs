@@ -34,3 +34,17 @@ fn what_is_new_has_its_name_on_the_wire() {
     let read: ReadOutput = serde_json::from_str(r#"{"log": 1, "attempt": 2}"#).unwrap();
     assert_eq!((read.from, read.limit), (0, 256 * 1024));
 }
+
+#[test]
+fn a_word_of_a_later_release_spoils_no_other() {
+    let ack: DispatchAck = serde_json::from_str(r#"{"outcomes": ["accepted", "deferred"]}"#).unwrap();
+    assert_eq!(ack.outcomes, [DispatchOutcome::Accepted, DispatchOutcome::Other]);
+    let ack: CancelAck = serde_json::from_str(r#"{"outcomes": ["frozen", "dropped"]}"#).unwrap();
+    assert_eq!(ack.outcomes, [CancelOutcome::Other, CancelOutcome::Dropped]);
+    let ack: ResultsAck = serde_json::from_str(r#"{"verdicts": ["applied", "doubted"]}"#).unwrap();
+    assert_eq!(ack.verdicts, [Verdict::Applied, Verdict::Other]);
+    let statuses: Vec<RunStatus> = serde_json::from_str(r#"["suspended", "failed"]"#).unwrap();
+    assert_eq!(statuses, [RunStatus::Other, RunStatus::Failed]);
+    let strategies: Vec<BlockStrategy> = serde_json::from_str(r#"["merge", "serial"]"#).unwrap();
+    assert_eq!(strategies, [BlockStrategy::Other, BlockStrategy::Serial]);
+}

@@ -76,6 +76,9 @@ pub enum BlockStrategy {
     DiscardLater,
     /// Has it stopped ([`RunStatus::Covered`]) and starts when it has ended.
     CoverEarly,
+    /// A word of a later release. Refuse the run: executors of that release know what to do.
+    #[serde(other)]
+    Other,
 }
 
 /// Answer to [`Dispatch`]: one outcome per item, in their order.
@@ -103,6 +106,9 @@ pub enum DispatchOutcome {
     Cancelled,
     /// Refused: `accept_until` has passed.
     TooLate,
+    /// Refused, for a reason that a later release has a word for.
+    #[serde(other)]
+    Other,
 }
 
 impl DispatchOutcome {
@@ -149,6 +155,9 @@ pub enum CancelOutcome {
     Ended,
     /// It never came, as far as the executor remembers; refused if it still arrives.
     Unknown,
+    /// A word of a later release; its result, or the next heartbeat, tells what became of it.
+    #[serde(other)]
+    Other,
 }
 
 /// `POST /probe` on an executor: is it alive, and which of these tasks keep it busy? One that

@@ -210,6 +210,9 @@ pub enum RunStatus {
     Covered,
     /// Never started: `wait_timeout_ms` passed first.
     WaitTimedOut,
+    /// A word of a later release: it has ended, and how is not known.
+    #[serde(other)]
+    Other,
 }
 
 /// Answer to [`Results`], sent after the commit; one verdict per result, in their order.
@@ -232,4 +235,7 @@ pub enum Verdict {
     /// The node does not see the attempt, which has ended only just now: what it reads may lag behind. Send the result
     /// again.
     Again,
+    /// A word of a later release. Send the result again.
+    #[serde(other)]
+    Other,
 }

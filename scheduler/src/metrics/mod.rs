@@ -121,9 +121,9 @@ pub struct Metrics {
     pub reclaimed: Counter,
     pub runs_lost: Counter,
     /// By [`DispatchOutcome`], then [`UNREACHABLE`] and [`UNCONFIRMED`].
-    pub dispatches: Family<9>,
+    pub dispatches: Family<10>,
     /// By [`RunStatus`].
-    pub results: Family<11>,
+    pub results: Family<12>,
     pub results_stale: Counter,
     pub results_unknown: Counter,
     pub lateness: Times,
@@ -134,10 +134,10 @@ pub struct Metrics {
 }
 
 /// Runs whose executor could not be reached.
-pub const UNREACHABLE: usize = 7;
+pub const UNREACHABLE: usize = 8;
 
 /// Runs whose dispatch was not confirmed in time.
-pub const UNCONFIRMED: usize = 8;
+pub const UNCONFIRMED: usize = 9;
 
 impl Metrics {
     const fn new() -> Self {
@@ -156,6 +156,7 @@ impl Metrics {
                     Busy "busy",
                     Cancelled "cancelled",
                     TooLate "too_late",
+                    Other "other",
                 }
                 "unreachable" "unconfirmed"
             ),
@@ -171,6 +172,7 @@ impl Metrics {
                 Blocked "blocked",
                 Covered "covered",
                 WaitTimedOut "wait_timed_out",
+                Other "other",
             }),
             results_stale: Counter::new(),
             results_unknown: Counter::new(),

@@ -157,7 +157,7 @@ fn measure(result: &RunResult, verdict: Verdict) {
     match verdict {
         Verdict::Stale => return METRICS.results_stale.add(1),
         Verdict::Unknown => return METRICS.results_unknown.add(1),
-        Verdict::Again => return,
+        Verdict::Again | Verdict::Other => return,
         Verdict::Applied => METRICS.results.add(result.status as usize, 1),
     }
     // Times come from executors: what they say must not overflow anything here.
@@ -208,10 +208,15 @@ fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Ta
         RunStatus::Blocked => Reason::Blocked,
         RunStatus::Covered => Reason::Covered,
         RunStatus::WaitTimedOut => Reason::WaitTimedOut,
+        RunStatus::Other => Reason::OutcomeUnknown,
     };
     // What was told to stop and did not succeed has been stopped, however it ended.
     let reason = if row.is_stopping() { row.stopping } else { reason };
     let message = match (reason, result.status) {
+        (_, RunStatus::Other) => format!(
+            "its executor is of a later release, and told its end in a word that this node does not know: {}",
+            result.message
+        ),
         (Reason::Covered, RunStatus::Cancelled) => "stopped: a later run of the task replaced it".to_owned(),
         _ => result.message.clone(),
     };

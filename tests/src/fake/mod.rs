@@ -12,7 +12,7 @@ use crate::clock::now_ms;
 use crate::port;
 use crate::report::Start;
 use crate::wait::await_until;
-use crate::wire::Request;
+use crate::wire::{Answer, Request};
 use carillon_protocol::sign::Key;
 use carillon_protocol::{
     Code, DispatchItem, HandlerInfo, Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck, RunKey,
@@ -177,6 +177,11 @@ impl FakeExecutor {
     async fn register(&self) -> Registered {
         let request = Request::new(&self.app(), &self.node_url, "/openapi/executors/register", &self.description());
         request.send().await.data()
+    }
+
+    /// Sends any message, rightly signed.
+    pub async fn send(&self, path: &str, message: &impl serde::Serialize) -> Answer {
+        Request::new(&self.app(), &self.node_url, path, message).send().await
     }
 
     /// Changes how it behaves.

@@ -105,6 +105,7 @@ mod every_operation;
 mod last_admin;
 mod later_release;
 mod lists;
+mod other_executors;
 mod proxies;
 mod sessions;
 mod single_sign_on;
