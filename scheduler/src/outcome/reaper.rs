@@ -186,7 +186,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
                 let run = RunKey(suspect.log.0, suspect.attempt);
                 self.registry.denies(suspect.executor_id, run, self.accepted_by(suspect.dispatched_at))
             });
-            let lost = self.still_dispatched(denied.collect()).await?;
+            let lost = self.unchanged(denied.collect()).await?;
             moved +=
                 self.decide(lost.into_iter().map(|dispatched| (dispatched, Reason::Undelivered)).collect()).await?;
         }
@@ -206,15 +206,15 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         Ok(Some(page).filter(|page| !page.is_empty()))
     }
 
-    /// The runs of these suspects, as far as they are dispatched as they were.
-    async fn still_dispatched(&self, suspects: Vec<Suspect>) -> Result<Vec<DispatchedRun>> {
-        let attempts: HashMap<LogId, i32> = suspects.iter().map(|suspect| (suspect.log, suspect.attempt)).collect();
+    /// The runs of these suspects, as far as nothing has happened to them since they were read: what has been judged of
+    /// them was judged by what was so then.
+    async fn unchanged(&self, suspects: Vec<Suspect>) -> Result<Vec<DispatchedRun>> {
+        let versions: HashMap<LogId, i64> = suspects.iter().map(|suspect| (suspect.log, suspect.version)).collect();
         let ids: Vec<LogId> = suspects.iter().map(|suspect| suspect.log).collect();
         let mut found = Vec::new();
         for batch in ids.chunks(BATCH_MAX) {
             let rows = self.store.runs(None, batch).await?;
-            let same = |row: &DispatchedRun| attempts.get(&row.run.id) == Some(&row.run.attempt);
-            found.extend(rows.into_iter().filter(|row| row.run.status == Status::Dispatched && same(row)));
+            found.extend(rows.into_iter().filter(|row| versions.get(&row.run.id) == Some(&row.run.version)));
         }
         Ok(found)
     }
@@ -255,7 +255,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         let reasons: HashMap<LogId, Reason> =
             suspects.iter().filter_map(|suspect| Some((suspect.log, fate(suspect)?))).collect();
         let lost = suspects.into_iter().filter(|suspect| reasons.contains_key(&suspect.log)).collect();
-        let lost = self.still_dispatched(lost).await?.into_iter();
+        let lost = self.unchanged(lost).await?.into_iter();
         let lost = lost.filter_map(|dispatched| Some((reasons.get(&dispatched.run.id).copied()?, dispatched)));
         self.decide(lost.map(|(reason, dispatched)| (dispatched, reason)).collect()).await
     }

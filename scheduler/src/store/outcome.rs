@@ -84,7 +84,7 @@ statements!(
 /// Runs of these executors (or of all but these) that should have begun, or whose node is gone.
 fn suspects(d: Dialect, which: &str) -> String {
     format!(
-        "SELECT l.id, l.attempt, l.due_time, l.executor_id, l.dispatched_at FROM task_log l \
+        "SELECT l.id, l.version, l.attempt, l.due_time, l.executor_id, l.dispatched_at FROM task_log l \
          WHERE l.status = {DISPATCHED} AND l.due_time >= {{6}} AND l.due_time < {{8}} AND \
          (l.due_time > {{6}} OR l.id > {{7}}) AND l.shard_index >= 0 AND l.executor_id {which} {} AND (l.due_time < {{2}} \
          OR ({{3}} = 1 AND l.node_id NOT IN {})) ORDER BY l.due_time, l.id LIMIT {{5}}",
@@ -93,7 +93,7 @@ fn suspects(d: Dialect, which: &str) -> String {
     )
 }
 
-from_row!(Suspect { log: "id", attempt, due_time, executor_id, dispatched_at });
+from_row!(Suspect { log: "id", version, attempt, due_time, executor_id, dispatched_at });
 
 /// Counts the shards of each parent; only a parent all of whose shards have ended moves.
 fn settle_parents(d: Dialect) -> String {

@@ -101,7 +101,8 @@ async fn suspects_are_those_of_executors_due_before_or_of_dead_nodes(world: Worl
         let found = world.store.suspects(&which).await.unwrap();
         for suspect in &found {
             let [row] = world.store.runs(None, &[suspect.log]).await.unwrap().try_into().unwrap();
-            let Suspect { attempt, due_time, executor_id, dispatched_at, .. } = *suspect;
+            let Suspect { version, attempt, due_time, executor_id, dispatched_at, .. } = *suspect;
+            assert_eq!(version, row.run.version);
             assert_eq!((attempt, due_time, executor_id), (row.run.attempt, row.run.due_time, row.run.executor_id));
             assert_eq!(dispatched_at, row.dispatched_at);
         }

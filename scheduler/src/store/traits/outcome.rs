@@ -59,6 +59,9 @@ impl Suspects {
 pub struct Suspect {
     /// Task log id.
     pub log: LogId,
+    /// Of the row: what is decided by this, is decided about this version only. An executor that has come back meanwhile
+    /// has kept the run under another one.
+    pub version: i64,
     /// Dispatches so far.
     pub attempt: i32,
     /// When it was to start, ms.

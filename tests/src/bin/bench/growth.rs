@@ -235,7 +235,7 @@ async fn fill(server: &Server, database: &Database, growth: &Growth) -> Result<(
             of(executors)
         ),
         format!(
-            "INSERT INTO task_log ({columns}) SELECT n.n, 1, 1, n.n, 1, 0, 0, 1, 0, {now} - 3600000, {now} - 3600000, 2, 3, 1, \
+            "INSERT INTO task_log ({columns}) SELECT n.n, 1, 1, n.n, 1, 0, 0, 1, 0, {now} - 3600000 - n.n, {now} - 3600000 - n.n, 2, 3, 1, \
              0, 1, 1 + (n.n - 1) % {executors}, 1, {now} - 3603000, 0, 0, '', '{params}' FROM {}",
             of(growth.runs)
         ),

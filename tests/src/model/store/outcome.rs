@@ -129,6 +129,7 @@ impl OutcomeStore for ModelStore {
                 .filter(|row| row.run.due_time < which.due_before || dead_node(row.node_id))
                 .map(|row| Suspect {
                     log: row.run.id,
+                    version: row.run.version,
                     attempt: row.run.attempt,
                     due_time: row.run.due_time,
                     executor_id: row.run.executor_id,
