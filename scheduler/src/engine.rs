@@ -2,7 +2,9 @@
 //! ones and [`crate::node`] runs the parts; the simulator passes models and runs the parts itself.
 
 use crate::cluster::{Clock, Executors, ExecutorsParts, Membership, Registry, RuleBook};
-use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, OutputReader, TaskCache, Transport};
+use crate::dispatch::{
+    Canceller, DispatchParts, DispatchSettings, Dispatcher, EndedRuns, OutputReader, TaskCache, Transport,
+};
 use crate::domain::IdSource;
 use crate::domain::silence::Silence;
 use crate::housekeeping::{Aggregator, Housekeeper, HousekeepingSettings, StatisticsSettings};
@@ -91,9 +93,11 @@ impl<S: Store + 'static> Engine<S> {
         let registry = Arc::new(Registry::default());
         let queue = Arc::new(RunQueue::new(settings.queue_capacity));
         let tasks = Arc::new(TaskCache::new(store.clone()));
+        let ended = Arc::new(EndedRuns::default());
         let rules = Arc::new(RuleBook::new(settings.offline_after_ms));
         rules.refresh(&*store, clock.now_ms()).await?;
-        let canceller = Canceller::new(store.clone(), clock.clone(), registry.clone(), transport.clone());
+        let canceller =
+            Canceller::new(store.clone(), clock.clone(), registry.clone(), transport.clone(), ended.clone());
         let canceller = Arc::new(canceller);
         let dispatcher = Dispatcher::new(
             DispatchParts {
@@ -107,6 +111,7 @@ impl<S: Store + 'static> Engine<S> {
                 queue: queue.clone(),
                 ids: ids.clone(),
                 tasks: tasks.clone(),
+                ended: ended.clone(),
             },
             settings.dispatch,
         );
@@ -121,6 +126,7 @@ impl<S: Store + 'static> Engine<S> {
                 transport,
                 canceller: canceller.clone(),
                 tasks: tasks.clone(),
+                ended: ended.clone(),
             },
             settings.reaper,
         );
@@ -156,8 +162,8 @@ impl<S: Store + 'static> Engine<S> {
             output: Arc::new(output),
             backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone(), rules.clone()),
             rules,
-            outbox_worker: OutboxWorker::new(store.clone(), clock.clone(), ids.clone(), info.actor()),
-            ingestion: ResultIngestion::new(store.clone(), clock.clone(), ids.clone(), tasks),
+            outbox_worker: OutboxWorker::new(store.clone(), clock.clone(), ids.clone(), ended.clone(), info.actor()),
+            ingestion: ResultIngestion::new(store.clone(), clock.clone(), ids.clone(), tasks, ended),
             reaper,
             housekeeper: Housekeeper::new(store.clone(), clock.clone(), membership.clone(), settings.housekeeping),
             aggregator: Aggregator::new(store.clone(), clock.clone(), membership.clone(), settings.statistics),
@@ -192,7 +198,7 @@ impl<S: Store + 'static> Engine<S> {
     pub async fn look(&self) -> Result<bool> {
         let changed = self.membership.look().await?;
         self.rules.refresh(&*self.store, self.clock.now_ms()).await?;
-        self.registry.refresh(&*self.store, self.executors_alive_since()).await?;
+        self.registry.refresh(&*self.store, self.executors_alive_since(), self.clock.now_ms()).await?;
         Ok(changed)
     }
 

@@ -235,7 +235,7 @@ impl Worker {
                     parts.wake.notify_one();
                 }
             }
-            Self::Keys => parts.keys.refresh(&parts.store).await?,
+            Self::Keys => parts.keys.look(&parts.store).await?,
             Self::KeyUses => parts.keys.note_uses(&parts.store).await?,
             Self::Certificate => reload(parts).await?,
             Self::Pregenerate => {

@@ -238,7 +238,9 @@ async fn edit(
     let note = api.note(&caller, Action::EditExecutor, owner.tenant_id, target, (audited(&before), audited(&after)));
     let store = api.store.noting(vec![note]);
     store.set_executor_rule(api.engine.ids.next(now), owner, address, &after, now).await?;
-    api.engine.look().await?;
+    // This node knows it at once, the others with its next heartbeat.
+    let (app, since) = ((owner.tenant_id, owner.app_id), api.engine.executors_alive_since());
+    api.engine.registry.refresh_one(&api.store, executor.id, (app, Some(address)), since).await?;
     answer(&api, &executor, &ExecutorRule { revision: after.revision + 1, ..after }).await
 }
 

@@ -82,10 +82,9 @@ pub(crate) type Outcome<T> = Result<T, Refused>;
 async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, MessageClass::Membership, async |signer, message: Register| {
         check_registration(&message, &api.addresses)?;
-        let online = api.engine.registry.of_app(signer.owner.tenant_id, signer.owner.app_id, api.engine.clock.now_ms());
-        let addresses: Vec<&str> = online.iter().map(|executor| executor.address.as_str()).collect();
+        let crowd = api.engine.registry.crowd(signer.owner.tenant_id, signer.owner.app_id, &message.address);
         let refused = |text: String| Refused::new(Code::TooMany, text);
-        api.wire_limits.check_registration(signer.owner.app_id, &addresses, &message.address).map_err(refused)?;
+        api.wire_limits.check_registration(signer.owner.app_id, crowd).map_err(refused)?;
         let since = api.engine.executors_alive_since();
         let Registration { executor_id, left_out } = api.engine.executors.register(&signer, &message, since).await?;
         let cluster_time_us = api.engine.clock.now_us();

@@ -1,5 +1,6 @@
 //! Keys of executors: found by id to check a signature and to make one.
 
+use crate::domain::TenantId;
 use crate::store::{EncryptionError, KeyUse, Result, SigningKey, SqlStore};
 use arc_swap::ArcSwap;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +20,23 @@ const SECRET_CHARS_MIN: usize = 16;
 /// Secrets that are printed in public documentation.
 const KNOWN_SECRETS: [&str; 6] = ["default_token", "xxl-job", "changeme", "secret", "password", "horace-cron-job"];
 
-/// The keys as they were read once.
+/// All keys are read again after this long, whatever the audit says.
+const READ_ALL_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Keys of more tenants at once are read as all are.
+const TENANTS_MAX: usize = 500;
+
+/// What the last look saw.
+#[derive(Default)]
+struct Looked {
+    /// How many chains there are, and the sum of their lengths.
+    sum: (i64, i64),
+    /// Their lengths, by tenant.
+    chains: HashMap<TenantId, i64>,
+    read_all_at: Option<Instant>,
+}
+
+/// The keys as they were read.
 #[derive(Default)]
 struct Reading {
     /// Grows with each reading that is begun.
@@ -27,11 +44,13 @@ struct Reading {
     by_id: HashMap<String, Arc<SigningKey>>,
 }
 
-/// Every valid key, read from the database every second. Looking one up never waits.
+/// Every valid key. Each second the ring looks at the audit's chains, without an entry in which no key changes, and reads the
+/// keys of tenants whose chains have grown. Looking one up never waits.
 #[derive(Default)]
 pub struct KeyRing {
     keys: ArcSwap<Reading>,
     readings: AtomicU64,
+    looked: Mutex<Looked>,
     /// When a miss last made the keys be read, so that unknown keys cost little.
     missed_at: Mutex<Option<Instant>>,
     /// Keys whose secret cannot be read, and of which that was said.
@@ -43,17 +62,61 @@ pub struct KeyRing {
 impl KeyRing {
     /// Reads the keys again: what was committed before the call applies after it.
     pub async fn refresh(&self, store: &SqlStore) -> Result<()> {
-        let number = self.readings.fetch_add(1, Ordering::SeqCst) + 1;
+        let number = self.begin();
         let (keys, unreadable) = store.signing_keys().await?;
         self.take(number, keys);
+        let is_unreadable = |id: &String| unreadable.iter().any(|(unreadable, _)| unreadable == id);
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner).retain(is_unreadable);
         self.report(unreadable);
         Ok(())
+    }
+
+    /// Reads the keys of tenants of which something has changed since the last look.
+    pub async fn look(&self, store: &SqlStore) -> Result<()> {
+        // Before the keys: what changes meanwhile is seen by the next look.
+        let sum = store.chains_sum().await?;
+        let is_due = {
+            let looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_due = looked.read_all_at.is_none_or(|at| at.elapsed() >= READ_ALL_INTERVAL);
+            if !is_due && looked.sum == sum {
+                return Ok(());
+            }
+            is_due
+        };
+        let chains = store.chain_ends(None).await?;
+        let changed = self.changed_since(&chains).filter(|_| !is_due);
+        match &changed {
+            Some(tenants) if tenants.len() <= TENANTS_MAX => {
+                let number = self.begin();
+                let (keys, unreadable) = store.signing_keys_of(tenants).await?;
+                self.take_of(number, tenants, keys);
+                self.report(unreadable);
+            }
+            _ => self.refresh(store).await?,
+        }
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let read_all_at = if changed.is_some() { looked.read_all_at } else { Some(Instant::now()) };
+        *looked = Looked { sum, chains, read_all_at };
+        Ok(())
+    }
+
+    /// Tenants whose chains have grown since the last look. None when they do not say enough: chains got shorter (the
+    /// database was restored), or the platform's has grown, which speaks of any tenant.
+    fn changed_since(&self, chains: &HashMap<TenantId, i64>) -> Option<Vec<TenantId>> {
+        let looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes_on = looked.chains.iter().all(|(id, seq)| chains.get(id).is_some_and(|now| now >= seq));
+        let is_platform_same = looked.chains.get(&TenantId::NONE) == chains.get(&TenantId::NONE);
+        let grown = chains.iter().filter(|(id, seq)| looked.chains.get(id) != Some(seq)).map(|(id, _)| *id);
+        (goes_on && is_platform_same).then(|| grown.collect())
+    }
+
+    fn begin(&self) -> u64 {
+        self.readings.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// Says once of each key that cannot be used.
     fn report(&self, unreadable: Vec<(String, EncryptionError)>) {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        reported.retain(|id| unreadable.iter().any(|(unreadable, _)| unreadable == id));
         for (key, error) in unreadable {
             if reported.insert(key.clone()) {
                 tracing::error!(key, %error, "the secret of an executor key cannot be read; its executors are refused");
@@ -67,6 +130,21 @@ impl KeyRing {
         let reading = Arc::new(Reading { number, by_id });
         // One that began earlier, and is slower, must not bring a revoked key back.
         self.keys.rcu(|present| if present.number > number { Arc::clone(present) } else { Arc::clone(&reading) });
+    }
+
+    /// Takes what the reading of that number found of these tenants.
+    fn take_of(&self, number: u64, tenants: &[TenantId], keys: Vec<SigningKey>) {
+        let tenants: HashSet<TenantId> = tenants.iter().copied().collect();
+        let keys: Vec<Arc<SigningKey>> = keys.into_iter().map(Arc::new).collect();
+        self.keys.rcu(|present| {
+            if present.number > number {
+                return Arc::clone(present);
+            }
+            let others = present.by_id.iter().filter(|(_, key)| !tenants.contains(&key.owner.tenant_id));
+            let others = others.map(|(id, key)| (id.clone(), Arc::clone(key)));
+            let by_id = others.chain(keys.iter().map(|key| (key.key.id.clone(), Arc::clone(key)))).collect();
+            Arc::new(Reading { number, by_id })
+        });
     }
 
     /// Reads the keys again after a miss, at most once a second; returns whether it did.

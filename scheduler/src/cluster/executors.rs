@@ -1,9 +1,13 @@
 //! Messages of executors about themselves: registration, heartbeat, unregistration.
 
+use super::group_commit::GroupCommit;
 use super::{Clock, Registry, RuleBook, Snapshot};
 use crate::domain::silence::{self, Silence};
 use crate::domain::{ExecutorId, IdSource};
-use crate::store::{ExecutorHeartbeat, ExecutorStore, Registration, Result, RuleStore, Signer};
+use crate::store::{
+    ExecutorHeartbeat, ExecutorStore, HeartbeatVerdict, Registration, Result, RuleStore, SignedHeartbeat, Signer,
+    StoreError, StoreErrorKind,
+};
 use carillon_protocol::{Heartbeat, Register, RunKey};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,6 +24,7 @@ pub struct Executors {
     registry: Arc<Registry>,
     rules: Arc<RuleBook>,
     ids: Arc<IdSource>,
+    heartbeats: Arc<GroupCommit>,
     lead_ms: i64,
 }
 
@@ -43,7 +48,8 @@ impl Executors {
     /// Over the node's parts. Runs go out `lead_ms` before they are due.
     pub fn new(parts: ExecutorsParts, lead_ms: i64) -> Self {
         let ExecutorsParts { store, rule_store, clock, registry, rules, ids } = parts;
-        Self { store, rule_store, clock, registry, rules, ids, lead_ms }
+        let heartbeats = GroupCommit::new(Arc::clone(&store));
+        Self { store, rule_store, clock, registry, rules, ids, heartbeats, lead_ms }
     }
 
     /// Registers a process.
@@ -53,7 +59,8 @@ impl Executors {
         let new_id = || self.ids.next(now);
         let registration = self.store.register(signer, register, &new_id, now).await?;
         let id = registration.executor_id;
-        self.registry.refresh(&*self.store, alive_since).await?;
+        let app = (signer.owner.tenant_id, signer.owner.app_id);
+        self.registry.refresh_one(&*self.store, id, (app, Some(&register.address)), alive_since).await?;
         // By its id, not by the time: the clock may have been set back.
         if id > before && IdSource::made_by(id) == self.ids.node() {
             // A process seen for the first time holds nothing.
@@ -79,8 +86,14 @@ impl Executors {
         let (held_count, running_count, node_id) = (held.len(), running.len(), self.ids.node());
         let row =
             ExecutorHeartbeat { executor_id, instance, held: held_count, running: running_count, draining, node_id };
-        if !self.store.beat(signer, &row).await? {
-            return Ok(None);
+        let beat = SignedHeartbeat { owner: signer.owner, signed_at: signer.signed_at, heartbeat: row };
+        match self.heartbeats.commit(beat).await? {
+            HeartbeatVerdict::Committed => {}
+            HeartbeatVerdict::Unknown => return Ok(None),
+            HeartbeatVerdict::Outdated => {
+                let detail = "a newer heartbeat of this executor has been heard before";
+                return Err(StoreError::new(StoreErrorKind::Outdated, "commit a heartbeat", detail));
+            }
         }
         let received_at = self.clock.now_ms();
         let live: Vec<RunKey> = held.into_iter().chain(running).collect();
@@ -132,6 +145,7 @@ impl Executors {
         alive_since: i64,
     ) -> Result<()> {
         self.store.retire(signer, executor_id, left, self.clock.now_ms()).await?;
-        self.registry.refresh(&*self.store, alive_since).await
+        let app = (signer.owner.tenant_id, signer.owner.app_id);
+        self.registry.refresh_one(&*self.store, executor_id, (app, None), alive_since).await
     }
 }

@@ -6,10 +6,14 @@
 
 mod clock;
 mod executors;
+mod group_commit;
 mod membership;
 mod name;
 mod registry;
 mod rules;
+
+#[cfg(test)]
+mod fixture;
 
 pub use clock::{Clock, ClusterClock};
 pub use executors::{Executors, ExecutorsParts};

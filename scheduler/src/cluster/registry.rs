@@ -1,13 +1,25 @@
 //! The executors that are online, as this node last read them, and what those that beat here
 //! said they hold.
+//!
+//! A look reads what heartbeats, registrations and farewells have left since the last one, and of executors whose description
+//! has changed the description. Everything is read again now and then: a commit may come later than its time.
 
+use crate::domain::executor::Pulse;
+use crate::domain::routing::{Executors, Fleet};
 use crate::domain::{AppId, Executor, ExecutorId, TenantId};
 use crate::store::{ExecutorStore, Result};
-use arc_swap::ArcSwap;
 use carillon_protocol::RunKey;
 use dashmap::DashMap;
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A look reads again what is at most so much older than the newest that is known, ms: commits are not in the order of
+/// their times. What comes later still is found with the executor's next heartbeat.
+const OVERLAP_MS: i64 = 500;
+
+/// Everything is read again after this long, ms: a farewell whose commit came late has no next heartbeat.
+const READ_ALL_MS: i64 = 30_000;
 
 /// What an executor said it holds.
 #[derive(Debug)]
@@ -22,71 +34,146 @@ pub struct Snapshot {
     pub cancelled: HashSet<RunKey>,
 }
 
-type ByApp = HashMap<(TenantId, AppId), Vec<Arc<Executor>>>;
+type App = (TenantId, AppId);
 
-/// Online executors. Reads never wait.
+/// Online executors. Reads never wait for the database.
 #[derive(Default)]
 pub struct Registry {
-    online: ArcSwap<ByApp>,
+    fleets: DashMap<App, Fleet>,
+    by_id: DashMap<ExecutorId, Arc<Executor>>,
     snapshots: DashMap<ExecutorId, Snapshot>,
     /// Executors that could not be reached, and until when (ms) routing leaves them out.
     avoided: DashMap<ExecutorId, i64>,
+    /// Fleets without those.
+    trusted: DashMap<App, Trusted>,
     /// Apps with an executor that has come since the last look at what waits for one.
-    come: Mutex<HashSet<(TenantId, AppId)>>,
+    come: Mutex<HashSet<App>>,
+    readings: AtomicU64,
+    shapes: AtomicU64,
+    departures: AtomicU64,
+    read: Mutex<ReadSoFar>,
+}
+
+/// A fleet without executors that are avoided.
+struct Trusted {
+    whole: Executors,
+    whole_shape: u64,
+    without: BTreeSet<ExecutorId>,
+    fleet: Fleet,
+}
+
+/// How far the database has been read.
+#[derive(Debug, Default)]
+struct ReadSoFar {
+    /// Newest heartbeat that is known, ms.
+    newest: i64,
+    /// When everything was read last, ms; none before the first time.
+    all_at: Option<i64>,
+    /// Since when a heartbeat counted as alive then and later, ms.
+    alive_since: i64,
+    /// By executor, the number of the reading that said something of it last: what a slower, earlier one says of it
+    /// is out of date.
+    said_by: BTreeMap<ExecutorId, u64>,
 }
 
 impl Registry {
-    /// Reads who is online: a heartbeat at or after `alive_since` (ms).
-    pub async fn refresh(&self, store: &dyn ExecutorStore, alive_since: i64) -> Result<()> {
-        let executors = store.executors(alive_since).await?;
-        let ids: HashSet<ExecutorId> = executors.iter().map(|executor| executor.id).collect();
-        let mut online = ByApp::new();
-        let before: HashMap<ExecutorId, Arc<Executor>> =
-            self.everyone().into_iter().map(|executor| (executor.id, executor)).collect();
-        for executor in executors {
-            let app = (executor.tenant_id, executor.app_id);
-            if before.get(&executor.id).is_none_or(|before| executor.may_take_more_than(before)) {
-                self.note_come(app);
+    /// Reads who is online at `now` (ms): a heartbeat at or after `alive_since` (ms).
+    pub async fn refresh(&self, store: &dyn ExecutorStore, alive_since: i64, now: i64) -> Result<()> {
+        let reading = self.begin();
+        let since = {
+            let read = self.read();
+            // The instant goes back after an outage: those count again that were too old before.
+            let goes_on = read.all_at.is_some_and(|at| (at..at + READ_ALL_MS).contains(&now));
+            let is_later = alive_since >= read.alive_since - OVERLAP_MS;
+            (goes_on && is_later).then(|| alive_since.max(read.newest.min(now) - OVERLAP_MS))
+        };
+        match since {
+            None => {
+                let executors = store.executors(alive_since).await?;
+                self.take_all(reading, executors, alive_since, now);
             }
-            online.entry(app).or_default().push(Arc::new(executor));
+            Some(since) => {
+                let pulses = store.pulses(since).await?;
+                let unknown: Vec<ExecutorId> = pulses.iter().filter(|p| self.is_news(p)).map(|p| p.id).collect();
+                let described = store.executors_among(&unknown, alive_since).await?;
+                self.take_pulses(reading, &pulses, described, alive_since);
+            }
         }
-        self.online.store(Arc::new(online));
-        self.snapshots.retain(|id, _| ids.contains(id));
-        self.avoided.retain(|id, _| ids.contains(id));
+        Ok(())
+    }
+
+    /// Reads one executor, and those of its app that were known at `address`: one process listens there.
+    pub async fn refresh_one(
+        &self,
+        store: &dyn ExecutorStore,
+        id: ExecutorId,
+        (app, address): (App, Option<&str>),
+        alive_since: i64,
+    ) -> Result<()> {
+        let reading = self.begin();
+        let mut ids = BTreeSet::from([id]);
+        if let (Some(address), Some(fleet)) = (address, self.fleets.get(&app)) {
+            ids.extend(at_address(&fleet, address));
+        }
+        let ids: Vec<ExecutorId> = ids.into_iter().collect();
+        let online = store.executors_among(&ids, alive_since).await?;
+        let gone = ids.into_iter().filter(|id| online.iter().all(|executor| executor.id != *id)).collect();
+        self.apply(reading, online, gone);
         Ok(())
     }
 
     /// Executors of one app that may be tried at `now` (ms). When every one is being avoided,
     /// all are: a wrong suspicion must not stop an app.
-    pub fn of_app(&self, tenant_id: TenantId, app_id: AppId, now: i64) -> Vec<Arc<Executor>> {
-        let online = self.online.load();
-        let Some(all) = online.get(&(tenant_id, app_id)) else { return Vec::new() };
-        let trusted: Vec<_> = all
-            .iter()
-            .filter(|executor| self.avoided.get(&executor.id).is_none_or(|until| *until <= now))
-            .cloned()
-            .collect();
-        if trusted.is_empty() { all.clone() } else { trusted }
+    pub fn fleet(&self, tenant_id: TenantId, app_id: AppId, now: i64) -> Option<Fleet> {
+        let whole = self.fleets.get(&(tenant_id, app_id))?.clone();
+        let avoided = self.avoided.iter().filter(|entry| *entry.value() > now).map(|entry| *entry.key());
+        let without: BTreeSet<ExecutorId> = avoided.filter(|id| self.is_of(*id, whole.app())).collect();
+        Some(if without.is_empty() || without.len() >= whole.executors().len() {
+            whole
+        } else {
+            self.trusted(whole, without)
+        })
     }
 
-    /// All executors of one app that are online.
+    /// All executors of one app that are online, in the order of (address, id).
     pub fn online(&self, tenant_id: TenantId, app_id: AppId) -> Vec<Arc<Executor>> {
-        self.online.load().get(&(tenant_id, app_id)).cloned().unwrap_or_default()
+        self.fleets.get(&(tenant_id, app_id)).map(|fleet| fleet.executors().to_vec()).unwrap_or_default()
+    }
+
+    /// How many executors of one app are online, and whether one of them listens at `address`.
+    pub fn crowd(&self, tenant_id: TenantId, app_id: AppId, address: &str) -> (usize, bool) {
+        let fleet = self.fleets.get(&(tenant_id, app_id));
+        fleet.map_or((0, false), |fleet| (fleet.executors().len(), at_address(&fleet, address).next().is_some()))
     }
 
     /// The executor, if it is online.
     pub fn find(&self, id: ExecutorId) -> Option<Arc<Executor>> {
-        self.online.load().values().flatten().find(|executor| executor.id == id).cloned()
+        self.by_id.get(&id).map(|executor| Arc::clone(&executor))
+    }
+
+    /// How many are online.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether none is online.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// How many executors have gone so far.
+    pub fn departures(&self) -> u64 {
+        self.departures.load(Ordering::Relaxed)
     }
 
     /// Ids of everyone online.
     pub fn ids(&self) -> Vec<ExecutorId> {
-        self.online.load().values().flatten().map(|executor| executor.id).collect()
+        self.by_id.iter().map(|entry| *entry.key()).collect()
     }
 
     /// Everyone online.
     pub fn everyone(&self) -> Vec<Arc<Executor>> {
-        self.online.load().values().flatten().cloned().collect()
+        self.by_id.iter().map(|entry| Arc::clone(entry.value())).collect()
     }
 
     /// Leaves an executor out of routing until `until` (ms) or its next heartbeat.
@@ -101,12 +188,8 @@ impl Registry {
 
     /// Apps (tenant, app) of which an executor has come, or takes what it did not take before, since
     /// this was asked last.
-    pub fn take_come(&self) -> HashSet<(TenantId, AppId)> {
+    pub fn take_come(&self) -> HashSet<App> {
         std::mem::take(&mut *self.come.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn note_come(&self, app: (TenantId, AppId)) {
-        self.come.lock().unwrap_or_else(PoisonError::into_inner).insert(app);
     }
 
     /// Takes what an executor said.
@@ -140,4 +223,158 @@ impl Registry {
     pub fn denies(&self, id: ExecutorId, run: RunKey, after: i64) -> bool {
         self.snapshots.get(&id).is_some_and(|snapshot| snapshot.taken_at > after && !snapshot.runs.contains(&run))
     }
+
+    fn begin(&self) -> u64 {
+        self.readings.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether this speaks of an executor that is not known as it is now.
+    fn is_news(&self, pulse: &Pulse) -> bool {
+        pulse.gone_at == 0 && self.find(pulse.id).is_none_or(|known| known.described_at != pulse.described_at)
+    }
+
+    /// Everything, as it was read at once.
+    fn take_all(&self, reading: u64, executors: Vec<Executor>, alive_since: i64, now: i64) {
+        let newest = executors.iter().map(|executor| executor.heartbeat_at).max();
+        let ids: HashSet<ExecutorId> = executors.iter().map(|executor| executor.id).collect();
+        let gone = self.ids().into_iter().filter(|id| !ids.contains(id)).collect();
+        self.apply(reading, executors, gone);
+        let mut read = self.read();
+        // What slower readings could still say of those that have gone, they have said by now.
+        read.said_by.retain(|id, said_by| *said_by >= reading || self.by_id.contains_key(id));
+        *read = ReadSoFar {
+            newest: newest.unwrap_or(alive_since),
+            all_at: Some(now),
+            alive_since,
+            said_by: std::mem::take(&mut read.said_by),
+        };
+        drop(read);
+        self.snapshots.retain(|id, _| self.by_id.contains_key(id));
+        self.avoided.retain(|id, _| self.by_id.contains_key(id));
+    }
+
+    /// What has changed since, and the descriptions of those that were not known so.
+    fn take_pulses(&self, reading: u64, pulses: &[Pulse], mut online: Vec<Executor>, alive_since: i64) {
+        let described: HashSet<ExecutorId> = online.iter().map(|executor| executor.id).collect();
+        let mut gone = HashSet::new();
+        for pulse in pulses {
+            if pulse.gone_at > 0 {
+                gone.insert(pulse.id);
+            } else if let Some(known) = self.find(pulse.id).filter(|_| !described.contains(&pulse.id)) {
+                online.push(known.at_pulse(pulse));
+            }
+        }
+        let heard: HashSet<ExecutorId> = pulses.iter().map(|pulse| pulse.id).collect();
+        let is_silent = |e: &Executor| e.heartbeat_at < alive_since && !heard.contains(&e.id);
+        gone.extend(self.by_id.iter().filter(|entry| is_silent(entry.value())).map(|entry| *entry.key()));
+        let newest = pulses.iter().map(|pulse| pulse.heartbeat_at).max();
+        self.apply(reading, online, gone);
+        let mut read = self.read();
+        read.newest = read.newest.max(newest.unwrap_or(i64::MIN));
+        read.alive_since = alive_since;
+    }
+
+    /// Takes what one reading says of some executors, as far as no later one has said something of them.
+    fn apply(&self, reading: u64, online: Vec<Executor>, gone: HashSet<ExecutorId>) {
+        let mut read = self.read();
+        let mut is_newer = |id: ExecutorId| {
+            let said_by = read.said_by.entry(id).or_default();
+            let is_newer = *said_by < reading;
+            *said_by = reading.max(*said_by);
+            is_newer
+        };
+        let mut changed: BTreeMap<App, Changed> = BTreeMap::new();
+        for executor in online.into_iter().filter(|executor| is_newer(executor.id)) {
+            let app = (executor.tenant_id, executor.app_id);
+            let executor = Arc::new(executor);
+            let before = self.by_id.insert(executor.id, Arc::clone(&executor));
+            if before.as_ref().is_none_or(|before| executor.may_take_more_than(before)) {
+                self.note_come(app);
+            }
+            let changed = changed.entry(app).or_default();
+            changed.shape |= before.is_none_or(|before| !executor.routes_like(&before));
+            changed.newer.push(executor);
+        }
+        for id in gone.into_iter().filter(|id| is_newer(*id)) {
+            if let Some((_, executor)) = self.by_id.remove(&id) {
+                self.departures.fetch_add(1, Ordering::Relaxed);
+                changed.entry((executor.tenant_id, executor.app_id)).or_default().left.insert(id);
+            }
+            self.snapshots.remove(&id);
+            self.avoided.remove(&id);
+        }
+        for (app, changed) in changed {
+            self.change(app, &changed);
+        }
+    }
+
+    /// Puts the fleet of an app together anew.
+    fn change(&self, app: App, Changed { newer, left, shape }: &Changed) {
+        let before = self.fleets.get(&app).map(|fleet| fleet.clone());
+        let fleet = match before {
+            Some(before) if !shape && left.is_empty() => before.with(newer),
+            before => {
+                let replaced: HashSet<ExecutorId> = newer.iter().map(|executor| executor.id).collect();
+                let stays = |e: &&Arc<Executor>| !left.contains(&e.id) && !replaced.contains(&e.id);
+                let others = before.iter().flat_map(|fleet| fleet.executors().iter()).filter(stays);
+                let shape = self.shapes.fetch_add(1, Ordering::Relaxed) + 1;
+                Fleet::new(app, others.chain(newer).cloned().collect(), shape)
+            }
+        };
+        if fleet.executors().is_empty() {
+            self.fleets.remove(&app);
+            self.trusted.remove(&app);
+        } else {
+            self.fleets.insert(app, fleet);
+        }
+    }
+
+    /// The fleet without some of it; as long as it is the same without the same, it has the same shape.
+    fn trusted(&self, whole: Fleet, without: BTreeSet<ExecutorId>) -> Fleet {
+        let app = whole.app();
+        let known =
+            self.trusted.get(&app).filter(|known| (known.whole_shape, &known.without) == (whole.shape(), &without));
+        if let Some(known) = known.as_ref().filter(|known| whole.is(&known.whole)) {
+            return known.fleet.clone();
+        }
+        let shape = known.as_ref().map(|known| known.fleet.shape());
+        drop(known);
+        let shape = shape.unwrap_or_else(|| self.shapes.fetch_add(1, Ordering::Relaxed) + 1);
+        let others = whole.executors().iter().filter(|executor| !without.contains(&executor.id)).cloned();
+        let fleet = Fleet::new(app, others.collect(), shape);
+        let (whole_shape, whole) = (whole.shape(), Arc::clone(whole.executors()));
+        self.trusted.insert(app, Trusted { whole, whole_shape, without, fleet: fleet.clone() });
+        fleet
+    }
+
+    fn is_of(&self, id: ExecutorId, app: App) -> bool {
+        self.by_id.get(&id).is_some_and(|executor| (executor.tenant_id, executor.app_id) == app)
+    }
+
+    fn note_come(&self, app: App) {
+        self.come.lock().unwrap_or_else(PoisonError::into_inner).insert(app);
+    }
+
+    fn read(&self) -> MutexGuard<'_, ReadSoFar> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
+
+/// What has changed in the fleet of an app.
+#[derive(Default)]
+struct Changed {
+    newer: Vec<Arc<Executor>>,
+    left: BTreeSet<ExecutorId>,
+    /// Whether routing sees a difference beside loads.
+    shape: bool,
+}
+
+/// Executors of a fleet that listen at `address`.
+fn at_address(fleet: &Fleet, address: &str) -> impl Iterator<Item = ExecutorId> {
+    let executors = fleet.executors();
+    let from = executors.partition_point(|executor| executor.address.as_str() < address);
+    executors[from..].iter().take_while(move |executor| executor.address == address).map(|executor| executor.id)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Revoking what executors hold unstarted, when a task was edited, stopped or deleted.
 
-use super::{SendError, Transport};
+use super::{EndedRuns, SendError, Transport};
 use crate::cluster::{Clock, Registry};
 use crate::domain::{Executor, ExecutorId, LogId, Reason, Status, Transition};
 use crate::store::{BATCH_MAX, DispatchStore, DispatchedRun, OutcomeStore, Result};
@@ -8,6 +8,7 @@ use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What became of runs that executors had.
 #[derive(Debug, Default)]
@@ -38,12 +39,21 @@ pub struct Canceller<S: ?Sized> {
     clock: Arc<dyn Clock>,
     registry: Arc<Registry>,
     transport: Arc<dyn Transport>,
+    ended: Arc<EndedRuns>,
+    /// Whether this node has told executors to stop or drop runs and does not know that they have.
+    is_open: AtomicBool,
 }
 
 impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
     /// Over the node's parts.
-    pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, registry: Arc<Registry>, transport: Arc<dyn Transport>) -> Self {
-        Self { store, clock, registry, transport }
+    pub fn new(
+        store: Arc<S>,
+        clock: Arc<dyn Clock>,
+        registry: Arc<Registry>,
+        transport: Arc<dyn Transport>,
+        ended: Arc<EndedRuns>,
+    ) -> Self {
+        Self { store, clock, registry, transport, ended, is_open: AtomicBool::new(false) }
     }
 
     /// Asks for what a change of their task revoked: `runs` (DISPATCHED, marked in the transaction of the change). What has
@@ -70,6 +80,9 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
 
     async fn revoke_once(&self, mut runs: Vec<DispatchedRun>) -> Result<Revocation> {
         runs.retain(|dispatched| !dispatched.run.is_parent());
+        if !runs.is_empty() {
+            self.is_open.store(true, Ordering::SeqCst);
+        }
         let (answers, unreachable) = self.ask_all(runs, false).await;
         let mut took = Revocation { unreachable, ..Revocation::default() };
         let (mut unstarted, mut started) = (Vec::new(), Vec::new());
@@ -88,6 +101,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         for batch in unstarted.chunks(BATCH_MAX) {
             took.dropped.extend(self.store.settle_revoked(batch, self.clock.now_ms()).await?);
         }
+        self.ended.note(took.dropped.iter().copied());
         Ok(took)
     }
 
@@ -107,6 +121,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         for batch in changes.chunks(BATCH_MAX) {
             took.dropped.extend(self.store.change(batch).await?);
         }
+        self.ended.note(took.dropped.iter().copied());
         Ok(took)
     }
 
@@ -167,6 +182,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
                 }
             }
             self.store.settle_parents(&parents, self.clock.now_ms()).await?;
+            self.ended.note(parents);
         }
         Ok(took)
     }
@@ -174,6 +190,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
     async fn note_and_revoke(&self, store: &S, runs: Vec<DispatchedRun>, reason: Reason) -> Result<Revocation> {
         let keys: Vec<(LogId, i64)> =
             runs.iter().map(|dispatched| (dispatched.run.id, dispatched.run.version)).collect();
+        self.is_open.store(true, Ordering::SeqCst);
         let noted = store.note_stop(&keys, reason).await?;
         let mut stopping: Vec<DispatchedRun> =
             runs.into_iter().filter(|dispatched| noted.contains(&dispatched.run.id)).collect();
@@ -213,10 +230,28 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         Ok(count)
     }
 
+    /// Whether this node has told executors to stop or drop runs, and has not found since that nothing is left to repeat.
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::SeqCst)
+    }
+
     /// Repeats every stop, and every revocation, that no executor has confirmed yet.
     pub async fn repeat_stops(&self, limit: u64) -> Result<usize> {
+        let was_open = self.is_open.swap(false, Ordering::SeqCst);
+        let repeated = self.repeat_marked(limit).await;
+        if repeated.is_err() && was_open {
+            self.is_open.store(true, Ordering::SeqCst);
+        }
+        repeated
+    }
+
+    async fn repeat_marked(&self, limit: u64) -> Result<usize> {
         self.stop_shards().await?;
         let marked = self.store.stopping(limit).await?;
+        if !marked.is_empty() {
+            // Until a look finds none: not every answer can be had.
+            self.is_open.store(true, Ordering::SeqCst);
+        }
         let (revoked, stopped): (Vec<_>, Vec<_>) =
             marked.into_iter().partition(|dispatched| dispatched.stopping.is_revocation());
         let mut dropped = self.revoke_once(revoked).await?.dropped.len();

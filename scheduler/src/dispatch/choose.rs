@@ -9,6 +9,9 @@ use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
+/// Counts of executors that have gone are kept until there are so many more than executors.
+const GIVEN_SPARE: usize = 1_000;
+
 impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Chooses an executor for each; what finds none waits until it is due, then fails.
     pub(super) async fn choose(&self, outgoing_runs: Vec<OutgoingRun>) -> Result<Vec<RoutedRun>, Failed> {
@@ -19,9 +22,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         let now = self.clock.now_ms();
         let apps: BTreeSet<(TenantId, AppId)> =
             outgoing_runs.iter().map(|p| (p.task.tenant_id, p.task.app_id)).collect();
-        let online: Vec<Arc<Executor>> =
-            apps.into_iter().flat_map(|(tenant, app)| self.registry.of_app(tenant, app, now)).collect();
-        let mut chooser = Chooser::new(online.iter().cloned(), known);
+        let fleets = apps.into_iter().filter_map(|(tenant, app)| self.registry.fleet(tenant, app, now));
+        let mut chooser = Chooser::over(fleets, known);
         let (mut routed, mut unrouted) = (Vec::with_capacity(outgoing_runs.len()), Vec::new());
         let (mut probed, mut broadcast) = (Vec::new(), Vec::new());
         for outgoing in outgoing_runs {
@@ -39,7 +41,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         for (outgoing, executors) in broadcast {
             routed.extend(self.broadcast(outgoing, &executors).await);
         }
-        self.note(chooser, &online).await;
+        self.note(chooser).await;
         self.no_executor_took(unrouted).await;
         Ok(routed)
     }
@@ -54,14 +56,21 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 uses.insert(task, address, used);
             }
         }
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let given = given.iter().map(|(id, (_, count))| (*id, *count)).collect();
+        let by_load = outgoing_runs.iter().any(|outgoing| outgoing.task.spec.routing.goes_by_load());
+        let given = if by_load { self.given_since_heartbeats() } else { HashMap::new() };
         let rings = std::mem::take(&mut *self.rings.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Known { uses, given, rings })
+        Ok(Known { uses, given, newly_given: HashMap::new(), rings, lists: Arc::clone(&self.lists) })
+    }
+
+    fn given_since_heartbeats(&self) -> HashMap<ExecutorId, i64> {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        // A newer heartbeat has counted what was given before it.
+        let counts = |id, beat| self.registry.find(id).is_some_and(|executor| executor.heartbeat_at <= beat);
+        given.iter().filter(|(id, (beat, _))| counts(**id, *beat)).map(|(id, (_, count))| (*id, *count)).collect()
     }
 
     /// Keeps what the batch taught.
-    async fn note(&self, mut chooser: Chooser, online: &[Arc<Executor>]) {
+    async fn note(&self, mut chooser: Chooser) {
         let changes = chooser.take_use_changes();
         let now = self.clock.now_ms();
         if let Err(error) = self.store.add_uses(&changes, &|| self.ids.next(now)).await {
@@ -70,19 +79,16 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         let known = chooser.finish();
         *self.rings.lock().unwrap_or_else(PoisonError::into_inner) = known.rings;
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        for executor in online {
-            let before = given.get(&executor.id).copied();
-            let total = known.given.get(&executor.id).copied().unwrap_or(0);
-            // A newer heartbeat has counted what was given before it.
-            let entry = match before {
-                Some((beat, count)) if beat < executor.heartbeat_at => (executor.heartbeat_at, total - count),
-                Some((beat, _)) => (beat, total),
-                None => (executor.heartbeat_at, total),
-            };
-            given.insert(executor.id, entry);
+        for (id, count) in known.newly_given {
+            let Some(executor) = self.registry.find(id) else { continue };
+            let entry = given.entry(id).or_insert((executor.heartbeat_at, 0));
+            if entry.0 < executor.heartbeat_at {
+                *entry = (executor.heartbeat_at, 0);
+            }
+            entry.1 += count;
         }
-        if given.len() > 2 * online.len() + 1_000 {
-            given.clear();
+        if given.len() > 2 * self.registry.len() + GIVEN_SPARE {
+            given.retain(|id, _| self.registry.find(*id).is_some());
         }
     }
 

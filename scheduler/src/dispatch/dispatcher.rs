@@ -6,10 +6,10 @@
 //! to DISPATCHED (here), the messages (`send`).
 
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
-use super::{Canceller, TaskCache, Transport};
+use super::{Canceller, EndedRuns, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::domain::permit::Limit;
-use crate::domain::routing::{NoExecutor, Rings};
+use crate::domain::routing::{CandidateLists, NoExecutor, Rings};
 use crate::domain::{ExecutorId, IdSource, LogId, Reason, Run, Status, TenantId, Transition, failure};
 use crate::metrics::METRICS;
 use crate::queue::{Batch, RunQueue};
@@ -71,11 +71,14 @@ pub struct Dispatcher<S: ?Sized> {
     pub(super) queue: Arc<RunQueue>,
     pub(super) ids: Arc<IdSource>,
     pub(super) tasks: Arc<TaskCache<S>>,
+    pub(super) ended: Arc<EndedRuns>,
     pub(super) settings: DispatchSettings,
     /// (log, version) whose mark ended in an error, and when it was first tried, ms.
     unconfirmed: DashMap<(LogId, i64), i64>,
     /// Hash rings of earlier batches.
     pub(super) rings: Mutex<Rings>,
+    /// Candidates of earlier batches.
+    pub(super) lists: Arc<CandidateLists>,
     /// Runs given to executors (by id) since the heartbeat (ms) beside the number.
     pub(super) given: Mutex<HashMap<ExecutorId, (i64, i64)>>,
 }
@@ -102,12 +105,14 @@ pub struct DispatchParts<S: ?Sized> {
     pub ids: Arc<IdSource>,
     /// Definitions.
     pub tasks: Arc<TaskCache<S>>,
+    /// Told of runs that end here.
+    pub ended: Arc<EndedRuns>,
 }
 
 impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Over the node's parts.
     pub fn new(parts: DispatchParts<S>, settings: DispatchSettings) -> Self {
-        let DispatchParts { store, clock, membership, registry, rules, transport, canceller, queue, ids, tasks } =
+        let DispatchParts { store, clock, membership, registry, rules, transport, canceller, queue, ids, tasks, ended } =
             parts;
         Self {
             store,
@@ -120,9 +125,11 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             queue,
             ids,
             tasks,
+            ended,
             settings,
             unconfirmed: DashMap::new(),
             rings: Mutex::default(),
+            lists: Arc::default(),
             given: Mutex::default(),
         }
     }
@@ -313,8 +320,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             }
             let until = failure::waits_for_executor_until(&task.spec, &run);
             if reason == Reason::NoExecutor && run.status == Status::Queued && now < until {
-                let mut online = self.registry.of_app(run.tenant_id, run.app_id, now).into_iter();
-                if online.any(|executor| executor.fits(&task.spec.handler, &task.tags)) {
+                let fleet = self.registry.fleet(run.tenant_id, run.app_id, now);
+                if fleet.is_some_and(|fleet| self.lists.of(&fleet, &task.spec.handler, &task.tags).is_ok()) {
                     // It has come since, and will not be announced again.
                     waiting.push((now + self.settings.lead_ms + LOOK_AGAIN_MS, run));
                     continue;
@@ -357,8 +364,10 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     pub(super) async fn change(&self, steps: Vec<(Run, Transition)>) {
         let (runs, changes): (Vec<_>, Vec<_>) = steps.into_iter().unzip();
         if let Err(error) = self.store.change(&changes).await {
-            self.postpone(runs, &error);
+            return self.postpone(runs, &error);
         }
+        let ended = changes.iter().filter(|change| change.to.is_terminal());
+        self.ended.note(ended.map(|change| change.id));
     }
 }
 

@@ -8,6 +8,7 @@ mod admit;
 mod cancel;
 mod choose;
 mod dispatcher;
+mod ended_runs;
 mod http;
 mod judge;
 mod outgoing;
@@ -21,6 +22,7 @@ mod transport;
 
 pub use cancel::{Canceller, Revocation};
 pub use dispatcher::{DispatchParts, DispatchSettings, Dispatcher};
+pub use ended_runs::EndedRuns;
 pub use http::HttpTransport;
 pub use output::{OUTPUT_STATUSES, OutputReader, OutputStatus, Reading, Wanted};
 pub use pump::{Pump, PumpSettings};

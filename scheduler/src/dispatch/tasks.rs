@@ -1,19 +1,19 @@
 //! Definitions of the tasks whose runs pass through this node.
 
+use crate::domain::recent::Recent;
 use crate::domain::{Run, Task, TaskId};
 use crate::store::{PlanStore, Result};
-use dashmap::DashMap;
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Definitions kept at most; when full, the cache starts again.
-const TASKS_MAX: usize = 50_000;
+/// Memory for definitions, bytes (about 50,000 of usual size): those of runs that come up again soon.
+const TASKS_BYTES_MAX: usize = 96 << 20;
 
 /// A bounded cache. An entry is good for fresh runs of its own revision or an earlier one; a run
 /// that is newer, or that was dispatched before, makes it read again.
 pub struct TaskCache<S: ?Sized> {
     store: Arc<S>,
-    known: DashMap<TaskId, Arc<Task>>,
+    known: Mutex<Recent<TaskId, Arc<Task>>>,
 }
 
 /// The definitions of some runs' tasks.
@@ -39,39 +39,49 @@ impl Definitions {
 impl<S: PlanStore + ?Sized> TaskCache<S> {
     /// Empty.
     pub fn new(store: Arc<S>) -> Self {
-        Self { store, known: DashMap::new() }
+        Self { store, known: Mutex::new(Recent::new(TASKS_BYTES_MAX)) }
     }
 
     /// The definitions of these runs' tasks, one statement for all that are missing.
     pub async fn of(&self, runs: &[Run]) -> Result<Definitions> {
-        let mut found = HashMap::new();
+        let (mut found, missing) = self.known_of(runs);
         let mut unreadable = HashSet::new();
-        let mut missing = Vec::new();
-        // A run that was dispatched before may have outlived its definition: the stop or edit could
-        // not cancel it then. A fresh one cannot: its row was cancelled with the edit.
-        let repeated: HashSet<TaskId> = runs.iter().filter(|run| run.attempt > 0).map(|run| run.task_id).collect();
-        for run in runs {
-            if found.contains_key(&run.task_id) || missing.contains(&run.task_id) {
-                continue;
-            }
-            let usable = |task: &Arc<Task>| !repeated.contains(&run.task_id) && task.revision >= run.revision;
-            match self.known.get(&run.task_id).filter(|task| usable(task)) {
-                Some(task) => drop(found.insert(run.task_id, Arc::clone(&task))),
-                None => missing.push(run.task_id),
-            }
-        }
         if !missing.is_empty() {
-            if self.known.len() + missing.len() > TASKS_MAX {
-                self.known.clear();
-            }
             let read = self.store.find_tasks(&missing).await?;
             unreadable.extend(read.unreadable);
+            let mut known = self.lock();
             for task in read.tasks {
                 let task = Arc::new(task);
-                self.known.insert(task.id, Arc::clone(&task));
+                known.insert(task.id, Arc::clone(&task), task.weight_bytes());
                 found.insert(task.id, task);
             }
         }
         Ok(Definitions { found, unreadable })
+    }
+
+    /// Those that are known, and the tasks of the others, each once.
+    fn known_of(&self, runs: &[Run]) -> (HashMap<TaskId, Arc<Task>>, Vec<TaskId>) {
+        // In the order of the tasks, so that the same runs ask the same.
+        let mut needed: BTreeMap<TaskId, i64> = BTreeMap::new();
+        for run in runs {
+            // A run that was dispatched before may have outlived its definition: the stop or edit could
+            // not cancel it then. A fresh one cannot: its row was cancelled with the edit.
+            let revision = if run.attempt > 0 { i64::MAX } else { run.revision };
+            let newest = needed.entry(run.task_id).or_insert(revision);
+            *newest = revision.max(*newest);
+        }
+        let (mut found, mut missing) = (HashMap::new(), Vec::new());
+        let mut known = self.lock();
+        for (id, revision) in needed {
+            match known.get(id).filter(|task| task.revision >= revision) {
+                Some(task) => drop(found.insert(id, task)),
+                None => missing.push(id),
+            }
+        }
+        (found, missing)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recent<TaskId, Arc<Task>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

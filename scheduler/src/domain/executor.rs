@@ -3,12 +3,45 @@
 use super::routing::Tags;
 use super::{AppId, ExecutorId, NodeId, TenantId};
 use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// Largest weight.
 pub const WEIGHT_MAX: i32 = 100;
 
 /// Default weight of an executor.
 pub const WEIGHT_DEFAULT: i32 = 1;
+
+/// Names that are asked for one by one. Copying it copies a pointer: what an executor can do seldom changes, its load with
+/// every heartbeat.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NameSet(Arc<HashSet<String>>);
+
+impl Deref for NameSet {
+    type Target = HashSet<String>;
+
+    fn deref(&self) -> &HashSet<String> {
+        &self.0
+    }
+}
+
+impl From<HashSet<String>> for NameSet {
+    fn from(names: HashSet<String>) -> Self {
+        Self(Arc::new(names))
+    }
+}
+
+impl FromIterator<String> for NameSet {
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
+        Self(Arc::new(names.into_iter().collect()))
+    }
+}
+
+impl<const N: usize> From<[String; N]> for NameSet {
+    fn from(names: [String; N]) -> Self {
+        names.into_iter().collect()
+    }
+}
 
 /// One executor process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +59,9 @@ pub struct Executor {
     /// `http://host:port`.
     pub address: String,
     /// Tags, compared exactly.
-    pub tags: HashSet<String>,
+    pub tags: NameSet,
     /// Handler names.
-    pub handlers: HashSet<String>,
+    pub handlers: NameSet,
     /// Last committed heartbeat, cluster ms.
     pub heartbeat_at: i64,
     /// Takes no new runs.
@@ -51,6 +84,35 @@ pub struct Executor {
     pub node_id: NodeId,
 }
 
+/// What changes of an executor from heartbeat to heartbeat, and what shows that its description has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pulse {
+    /// Executor.
+    pub id: ExecutorId,
+    /// Last committed heartbeat, or its farewell, cluster ms.
+    pub heartbeat_at: i64,
+    /// When it left or was replaced, ms; 0 while it is there.
+    pub gone_at: i64,
+    /// Takes no new runs.
+    pub draining: bool,
+    /// Takes no new runs, because a person disabled it.
+    pub disabled: bool,
+    /// As [`Executor::weight`].
+    pub weight: i32,
+    /// As [`Executor::held`].
+    pub held: i32,
+    /// As [`Executor::running`].
+    pub running: i32,
+    /// The node that received its last heartbeat.
+    pub node_id: NodeId,
+    /// As [`Executor::capacity`].
+    pub capacity: i32,
+    /// As [`Executor::key_id`].
+    pub key_id: String,
+    /// As [`Executor::described_at`]: with it, tags, handlers and address may have changed.
+    pub described_at: i64,
+}
+
 impl Executor {
     /// Whether it may be given a run of `handler` under the condition `tags`.
     #[must_use]
@@ -62,6 +124,24 @@ impl Executor {
     #[must_use]
     pub fn may_take_more_than(&self, before: &Self) -> bool {
         self.is_open() && (!before.is_open() || self.handlers != before.handlers || self.tags != before.tags)
+    }
+
+    /// Whether routing sees the same in it as in `other`, but for its load and its place in time.
+    #[must_use]
+    pub fn routes_like(&self, other: &Self) -> bool {
+        self.id == other.id
+            && self.address == other.address
+            && (self.draining, self.disabled, self.weight) == (other.draining, other.disabled, other.weight)
+            && self.handlers == other.handlers
+            && self.tags == other.tags
+    }
+
+    /// This executor as a heartbeat leaves it.
+    #[must_use]
+    pub fn at_pulse(&self, pulse: &Pulse) -> Self {
+        let Pulse { heartbeat_at, draining, disabled, weight, held, running, capacity, node_id, .. } = *pulse;
+        let key_id = pulse.key_id.clone();
+        Self { heartbeat_at, draining, disabled, weight, held, running, capacity, node_id, key_id, ..self.clone() }
     }
 
     /// Whether it takes new runs at all: neither draining, nor disabled, nor without weight.

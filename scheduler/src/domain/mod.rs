@@ -28,6 +28,7 @@ pub mod plan;
 pub mod quota;
 pub mod rate_limit;
 pub mod reason;
+pub mod recent;
 pub mod refusal;
 pub mod revocation;
 pub mod routing;

@@ -2,7 +2,7 @@
 //! one is recorded and answered `stale`. The answer goes out after the commit.
 
 use crate::cluster::Clock;
-use crate::dispatch::TaskCache;
+use crate::dispatch::{EndedRuns, TaskCache};
 use crate::domain::failure::{self, Attempt};
 use crate::domain::{ExecutorId, IdSource, LogId, Owner, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
@@ -25,12 +25,19 @@ pub struct ResultIngestion<S: ?Sized> {
     clock: Arc<dyn Clock>,
     ids: Arc<IdSource>,
     tasks: Arc<TaskCache<S>>,
+    ended: Arc<EndedRuns>,
 }
 
 impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
     /// Over the node's parts.
-    pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, ids: Arc<IdSource>, tasks: Arc<TaskCache<S>>) -> Self {
-        Self { store, clock, ids, tasks }
+    pub fn new(
+        store: Arc<S>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<IdSource>,
+        tasks: Arc<TaskCache<S>>,
+        ended: Arc<EndedRuns>,
+    ) -> Self {
+        Self { store, clock, ids, tasks, ended }
     }
 
     /// Commits what counts; answers one verdict per result, in their order.
@@ -43,6 +50,8 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         }
         let answer = |result: &RunResult| verdicts.get(&key(result)).copied().unwrap_or(Verdict::Unknown);
         let answers: Vec<Verdict> = results.iter().map(answer).collect();
+        let applied = results.iter().zip(&answers).filter(|(_, verdict)| **verdict == Verdict::Applied);
+        self.ended.note(applied.map(|(result, _)| LogId(result.log)));
         self.record_stale(executor_id, results, &answers).await?;
         results.iter().zip(&answers).for_each(|(result, verdict)| measure(result, *verdict));
         Ok(answers)
@@ -136,7 +145,10 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
     async fn settle(&self, mut parents: HashSet<LogId>) -> Result<()> {
         parents.remove(&LogId::NONE);
         let parents: Vec<LogId> = parents.into_iter().collect();
-        self.store.settle_parents(&parents, self.clock.now_ms()).await.map(drop)
+        if self.store.settle_parents(&parents, self.clock.now_ms()).await? > 0 {
+            self.ended.note(parents);
+        }
+        Ok(())
     }
 
     async fn record_stale(&self, executor_id: ExecutorId, results: &[RunResult], verdicts: &[Verdict]) -> Result<()> {

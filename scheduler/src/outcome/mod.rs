@@ -3,6 +3,7 @@
 mod ingestion;
 mod outbox;
 mod reaper;
+mod rounds;
 
 pub use ingestion::ResultIngestion;
 pub use outbox::OutboxWorker;

@@ -9,14 +9,15 @@
 //! - its executor left, was replaced at its address, its machine says that nothing listens
 //!   there, or it has been silent so long that it has stopped what it ran (`abandon_after`).
 
+use super::rounds::Rounds;
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
-use crate::dispatch::{Canceller, Presence, TaskCache, Transport};
+use crate::dispatch::{Canceller, EndedRuns, Presence, TaskCache, Transport};
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
 use crate::store::{
     BATCH_MAX, ClaimStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, OutcomeStore, PlanStore, Result,
-    Suspects,
+    Suspect, Suspects,
 };
 use carillon_protocol::RunKey;
 use futures_util::future::join_all;
@@ -43,6 +44,12 @@ const QUIET_MS: i64 = 2_000;
 /// Runs in memory at once; the round goes on behind them: long runs that are well hide no lost ones.
 const PAGE_MAX: u64 = 20_000;
 
+/// Runs that should have started within this time are looked at in each round, ms.
+const FRESH_MS: i64 = 10_000;
+
+/// Of runs that are older, and go on, so many are looked at in a round; the next round goes on behind them.
+const OLD_ROWS: u64 = 20_000;
+
 /// The reaper of one node.
 pub struct Reaper<S: ?Sized> {
     store: Arc<S>,
@@ -53,6 +60,8 @@ pub struct Reaper<S: ?Sized> {
     transport: Arc<dyn Transport>,
     canceller: Arc<Canceller<S>>,
     tasks: Arc<TaskCache<S>>,
+    ended: Arc<EndedRuns>,
+    rounds: Rounds,
     settings: ReaperSettings,
 }
 
@@ -74,27 +83,51 @@ pub struct ReaperParts<S: ?Sized> {
     pub canceller: Arc<Canceller<S>>,
     /// Definitions.
     pub tasks: Arc<TaskCache<S>>,
+    /// Told of runs that end here.
+    pub ended: Arc<EndedRuns>,
 }
 
 impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + ?Sized> Reaper<S> {
     /// Over the node's parts.
     pub fn new(parts: ReaperParts<S>, settings: ReaperSettings) -> Self {
-        let ReaperParts { store, clock, membership, registry, rules, transport, canceller, tasks } = parts;
-        Self { store, clock, membership, registry, rules, transport, canceller, tasks, settings }
+        let ReaperParts { store, clock, membership, registry, rules, transport, canceller, tasks, ended } = parts;
+        Self {
+            store,
+            clock,
+            membership,
+            registry,
+            rules,
+            transport,
+            canceller,
+            tasks,
+            ended,
+            rounds: Rounds::default(),
+            settings,
+        }
     }
 
-    /// One round; returns how many runs it moved.
+    /// One round; returns how many runs it moved. Costs what may have been lost: what asks for all that executors have is
+    /// asked while nodes or executors have just come or gone, and now and then.
     pub async fn tick(&self) -> Result<usize> {
         let view = self.membership.view();
+        let looks = self.rounds.begin(&view.live, self.registry.departures(), self.clock.now_ms());
         let mut moved = 0;
-        if view.settled {
+        if view.settled && looks.at_nodes {
             moved += self.return_queues_of_the_dead(&view.live).await?;
+        }
+        if view.settled && looks.at_executors {
             moved += self.end_of_executors(view.contact_since).await?;
         }
         moved += self.never_accepted(&view.live).await?;
-        moved += self.canceller.repeat_stops(BATCH_MAX as u64).await?;
-        let parents = self.store.open_parents(self.clock.now_ms() - QUIET_MS, BATCH_MAX as u64).await?;
-        self.store.settle_parents(&parents, self.clock.now_ms()).await?;
+        if looks.at_nodes || self.canceller.is_open() {
+            moved += self.canceller.repeat_stops(BATCH_MAX as u64).await?;
+        }
+        if looks.at_nodes {
+            let parents = self.store.open_parents(self.clock.now_ms() - QUIET_MS, BATCH_MAX as u64).await?;
+            self.store.settle_parents(&parents, self.clock.now_ms()).await?;
+            self.ended.note(parents);
+        }
+        self.rounds.end(view.settled);
         Ok(moved)
     }
 
@@ -116,43 +149,74 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         Ok(moved)
     }
 
-    /// Runs that their executor, alive and heard here, does not have.
+    /// Runs that their executor, alive and heard here, does not have: those that should have begun of late in each round,
+    /// older ones in turn.
     async fn never_accepted(&self, live: &[NodeId]) -> Result<usize> {
         let now = self.clock.now_ms();
         let executors = self.registry.heard_since(now - self.settings.offline_after_ms);
         if executors.is_empty() {
             return Ok(0);
         }
-        let mut suspects = Suspects {
+        let fresh_from = now - FRESH_MS;
+        let fresh = Suspects {
             executors,
             except: Vec::new(),
             due_before: now - QUIET_MS,
             or_not_by: live.to_vec(),
-            after: Suspects::FROM_THE_FIRST,
+            until: i64::MAX,
+            after: (fresh_from, LogId::NONE),
             limit: PAGE_MAX,
         };
+        let from = self.rounds.old_from();
+        let end = self.store.dispatched_after(from, OLD_ROWS).await?.filter(|end| *end < fresh_from);
+        // All of one instant: the next part begins behind it.
+        let until = end.map_or(fresh_from, |end| end + 1);
+        let old = Suspects { after: (from, LogId::NONE), until, ..fresh.clone() };
+        let mut moved = self.denied(fresh).await?;
+        moved += self.denied(old).await?;
+        self.rounds.old_done(end.map(|end| end + 1));
+        Ok(moved)
+    }
+
+    /// Of these runs those that their executors deny to have.
+    async fn denied(&self, mut suspects: Suspects) -> Result<usize> {
         let mut moved = 0;
         while let Some(page) = self.next_page(&mut suspects).await? {
-            let lost = page.into_iter().filter(|dispatched| {
-                let run = RunKey(dispatched.run.id.0, dispatched.run.attempt);
-                self.registry.denies(dispatched.run.executor_id, run, self.accepted_by(dispatched))
+            let denied = page.into_iter().filter(|suspect| {
+                let run = RunKey(suspect.log.0, suspect.attempt);
+                self.registry.denies(suspect.executor_id, run, self.accepted_by(suspect.dispatched_at))
             });
-            moved += self.decide(lost.map(|dispatched| (dispatched, Reason::Undelivered)).collect()).await?;
+            let lost = self.unchanged(denied.collect()).await?;
+            moved +=
+                self.decide(lost.into_iter().map(|dispatched| (dispatched, Reason::Undelivered)).collect()).await?;
         }
         Ok(moved)
     }
 
     /// The suspects behind those of the last call; `None` when there are no more.
-    async fn next_page(&self, suspects: &mut Suspects) -> Result<Option<Vec<DispatchedRun>>> {
+    async fn next_page(&self, suspects: &mut Suspects) -> Result<Option<Vec<Suspect>>> {
         if suspects.limit == 0 {
             return Ok(None);
         }
         let page = self.store.suspects(suspects).await?;
         match page.last() {
-            Some(last) if page.len() as u64 >= suspects.limit => suspects.after = (last.run.due_time, last.run.id),
+            Some(last) if page.len() as u64 >= suspects.limit => suspects.after = (last.due_time, last.log),
             _ => suspects.limit = 0,
         }
         Ok(Some(page).filter(|page| !page.is_empty()))
+    }
+
+    /// The runs of these suspects, as far as nothing has happened to them since they were read: what has been judged of
+    /// them was judged by what was so then.
+    async fn unchanged(&self, suspects: Vec<Suspect>) -> Result<Vec<DispatchedRun>> {
+        let versions: HashMap<LogId, i64> = suspects.iter().map(|suspect| (suspect.log, suspect.version)).collect();
+        let ids: Vec<LogId> = suspects.iter().map(|suspect| suspect.log).collect();
+        let mut found = Vec::new();
+        for batch in ids.chunks(BATCH_MAX) {
+            let rows = self.store.runs(None, batch).await?;
+            found.extend(rows.into_iter().filter(|row| versions.get(&row.run.id) == Some(&row.run.version)));
+        }
+        Ok(found)
     }
 
     /// Runs of executors that are no longer online.
@@ -162,38 +226,43 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
             except: self.registry.ids(),
             due_before: i64::MAX,
             or_not_by: Vec::new(),
+            until: i64::MAX,
             after: Suspects::FROM_THE_FIRST,
             limit: PAGE_MAX,
         };
-        let mut moved = 0;
+        let (mut moved, mut found) = (0, 0);
         while let Some(page) = self.next_page(&mut suspects).await? {
+            found += page.len();
             moved += self.end_of_their_executors(page, contact_since).await?;
         }
+        self.rounds.orphans_left(found > moved);
         Ok(moved)
     }
 
-    async fn end_of_their_executors(&self, suspects: Vec<DispatchedRun>, contact_since: i64) -> Result<usize> {
-        let ids: HashSet<ExecutorId> = suspects.iter().map(|dispatched| dispatched.run.executor_id).collect();
+    async fn end_of_their_executors(&self, suspects: Vec<Suspect>, contact_since: i64) -> Result<usize> {
+        let ids: HashSet<ExecutorId> = suspects.iter().map(|suspect| suspect.executor_id).collect();
         let ends = self.store.executor_ends(&ids.into_iter().collect::<Vec<_>>()).await?;
         // All at once: a judgement must not grow old while others are made.
         let judged = ends.into_iter().map(async |end| (end.id, self.fate(end, contact_since).await));
         let fates: HashMap<ExecutorId, Fate> = join_all(judged).await.into_iter().collect();
         let now = self.clock.now_ms();
-        let lost = suspects.into_iter().filter_map(|dispatched| {
-            // Its sender may still be repeating the dispatch.
-            if now <= self.accepted_by(&dispatched) {
-                return None;
-            }
+        let fate = |suspect: &Suspect| {
             // An executor whose row retention has taken is long dead.
-            let fate = fates.get(&dispatched.run.executor_id).unwrap_or(&Fate::DEAD);
-            fate.of(&dispatched).map(|reason| (dispatched, reason))
-        });
-        self.decide(lost.collect()).await
+            let fate = fates.get(&suspect.executor_id).unwrap_or(&Fate::DEAD);
+            // Its sender may still be repeating the dispatch.
+            (now > self.accepted_by(suspect.dispatched_at)).then(|| fate.of(suspect))?
+        };
+        let reasons: HashMap<LogId, Reason> =
+            suspects.iter().filter_map(|suspect| Some((suspect.log, fate(suspect)?))).collect();
+        let lost = suspects.into_iter().filter(|suspect| reasons.contains_key(&suspect.log)).collect();
+        let lost = self.unchanged(lost).await?.into_iter();
+        let lost = lost.filter_map(|dispatched| Some((reasons.get(&dispatched.run.id).copied()?, dispatched)));
+        self.decide(lost.map(|(reason, dispatched)| (dispatched, reason)).collect()).await
     }
 
-    /// After this instant no executor accepts the dispatch, ms.
-    fn accepted_by(&self, dispatched: &DispatchedRun) -> i64 {
-        dispatched.dispatched_at + self.settings.accept_window_ms + MARGIN_MS
+    /// After this instant no executor accepts what was dispatched at that one, ms.
+    fn accepted_by(&self, dispatched_at: i64) -> i64 {
+        dispatched_at + self.settings.accept_window_ms + MARGIN_MS
     }
 
     async fn fate(&self, end: ExecutorEnd, contact_since: i64) -> Fate {
@@ -270,6 +339,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         for batch in changes.chunks(BATCH_MAX) {
             moved.extend(self.store.change(batch).await?);
         }
+        self.ended.note(moved.iter().copied());
         METRICS.runs_lost.add(moved.len() as u64);
         tracing::warn!(runs = moved.len(), "lost runs decided");
         let parents: HashSet<LogId> = lost
@@ -277,7 +347,9 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
             .filter(|(dispatched, _)| !dispatched.run.parent_id.is_none() && moved.contains(&dispatched.run.id))
             .map(|(dispatched, _)| dispatched.run.parent_id)
             .collect();
-        self.store.settle_parents(&parents.into_iter().collect::<Vec<_>>(), now).await?;
+        let parents: Vec<LogId> = parents.into_iter().collect();
+        self.store.settle_parents(&parents, now).await?;
+        self.ended.note(parents);
         Ok(moved.len())
     }
 }
@@ -293,10 +365,10 @@ struct Fate {
 impl Fate {
     const DEAD: Self = Self { starts_nothing_after: Some(i64::MIN), dead: true };
 
-    fn of(&self, dispatched: &DispatchedRun) -> Option<Reason> {
+    fn of(&self, suspect: &Suspect) -> Option<Reason> {
         let after = self.starts_nothing_after?;
         // Dispatched or due after the end: it certainly never started.
-        if after > i64::MIN && (dispatched.run.due_time > after || (self.dead && dispatched.dispatched_at > after)) {
+        if after > i64::MIN && (suspect.due_time > after || (self.dead && suspect.dispatched_at > after)) {
             return Some(Reason::ExecutorGone);
         }
         self.dead.then_some(Reason::OutcomeUnknown)

@@ -5,7 +5,7 @@ use crate::domain::permit::Limit;
 use crate::domain::task::{BlockStrategy, Task};
 use crate::domain::{AppId, LogId, Reason, Run, TaskId, TenantId, failure};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most runs of one task taken at once, unless its own bound is lower.
@@ -47,12 +47,13 @@ const TRY_AGAIN_MS: i64 = 2_000;
 /// stop or a cancel may have ended it meanwhile.
 const TRY_EXECUTORS_MS: i64 = 15_000;
 
-type ByTask = BTreeMap<TaskId, BTreeMap<(i64, LogId), BlockedRun>>;
+/// Due time and log: the order of time.
+type Place = (i64, LogId);
 
-/// Runs that wait for a permit, by task.
+/// Runs that wait for a permit or for an executor, by task. Each look costs what may have a chance, not what waits.
 #[derive(Default)]
 pub struct BlockedRuns {
-    tasks: Mutex<ByTask>,
+    waiting: Mutex<Waiting>,
 }
 
 /// What a look takes.
@@ -78,14 +79,14 @@ impl BlockedRuns {
             gives_up = gives_up.min(failure::waits_for_executor_until(spec, &run)).min(task.expires_at(&run));
         }
         let heads = if task.blocks_app() { 1 } else { usize::try_from(spec.max_concurrent).unwrap_or(0) };
-        let key = (run.due_time, run.id);
-        let mut tasks = self.lock();
-        let runs = tasks.entry(run.task_id).or_default();
-        if runs.get(&key).is_some_and(|before| before.run.version > run.version) {
+        let mut waiting = self.lock();
+        let before = waiting.remove(run.task_id, (run.due_time, run.id));
+        if let Some(newer) = before.as_ref().filter(|before| before.run.version > run.version) {
+            waiting.insert(newer.clone());
             return;
         }
-        let before = runs.get(&key).filter(|before| before.run.version == run.version);
-        let waiting = BlockedRun {
+        let before = before.filter(|before| before.run.version == run.version);
+        waiting.insert(BlockedRun {
             look_at: if discards { run.due_time } else { gives_up },
             newest_only: task.blocks_app() && spec.block_strategy == BlockStrategy::CoverEarly,
             in_order: task.blocks_app(),
@@ -93,137 +94,256 @@ impl BlockedRuns {
             tried_at: if for_executor { now } else { i64::MIN },
             limit,
             // It says nothing new of a run whose row says something already.
-            is_noted: before.map_or(run.reason != Reason::None, |before| before.is_noted),
-            since: before.map_or(now, |before| before.since),
+            is_noted: before.as_ref().map_or(run.reason != Reason::None, |before| before.is_noted),
+            since: before.as_ref().map_or(now, |before| before.since),
             run,
-        };
-        runs.insert(key, waiting);
+        });
     }
 
     /// Takes what may have a chance at `now` (ms), and what must be judged: bounded, the most
     /// urgent first. What is `under_way` is being tried.
     pub fn look(&self, now: i64, under_way: &HashSet<LogId>) -> Looked {
-        let mut tasks = self.lock();
-        let mut looked = Looked::default();
-        let mut found = Vec::new();
-        for runs in tasks.values_mut() {
-            cover(runs, now, &mut looked.covered);
-            let room = LOOK_MAX - looked.to_note.len();
-            let silent = runs.values_mut().filter(|w| !w.is_noted && now - w.since >= NOTE_AFTER_MS).take(room);
-            looked.to_note.extend(silent.map(|w| {
-                w.is_noted = true;
-                if w.limit == Limit::Executor {
-                    w.run.reason = Reason::NoExecutor;
-                }
-                (w.run.id, w.run.version, w.limit.reason())
-            }));
-            let heads = runs.values().next().map_or(0, |first| first.heads);
-            let may = |place: usize, w: &BlockedRun| place < heads || w.look_at <= now || w.limit == Limit::Executor;
-            let rests = |w: &BlockedRun| {
-                if under_way.contains(&w.run.id) {
-                    return false;
-                }
-                let is_slow = w.limit == Limit::Executor && now < w.look_at;
-                now >= w.tried_at.saturating_add(if is_slow { TRY_EXECUTORS_MS } else { TRY_AGAIN_MS })
-            };
-            let mut line: Vec<_> = runs.iter().collect();
-            if line.first().is_some_and(|(_, first)| !first.in_order) {
-                line.sort_by_key(|(_, w)| Reverse(w.run.priority));
-            }
-            let chosen = line.into_iter().enumerate().filter(|(place, (_, w))| may(*place, w) && rests(w));
-            found.extend(chosen.map(|(_, (key, w))| Candidate {
-                urgency: (Reverse(w.run.priority), *key),
-                task: w.run.task_id,
-                tenant: w.run.tenant_id,
-            }));
-        }
-        for (key, task) in in_turns(found).take(LOOK_MAX) {
-            let Some(runs) = tasks.get_mut(&task) else { continue };
-            let Some(waiting) = runs.get_mut(&key) else { continue };
-            waiting.tried_at = now;
-            looked.again.push(waiting.run.clone());
-            if waiting.limit == Limit::Executor {
-                runs.remove(&key);
+        let mut waiting = self.lock();
+        let mut looked = Looked { covered: waiting.cover(now), to_note: waiting.note(now), again: Vec::new() };
+        let rests = |w: &BlockedRun| {
+            let is_slow = w.limit == Limit::Executor && now < w.look_at;
+            let rest_ms = if is_slow { TRY_EXECUTORS_MS } else { TRY_AGAIN_MS };
+            under_way.contains(&w.run.id) || now < w.tried_at.saturating_add(rest_ms)
+        };
+        let heads = waiting.lines.values().flat_map(Line::heads);
+        let due = waiting.wakes.range(..=(now, TaskId(i64::MAX), (i64::MAX, LogId(i64::MAX))));
+        let due = due.filter_map(|(_, task, place)| waiting.get(*task, *place));
+        let mut found: Vec<Candidate> = heads.chain(due).filter(|w| !rests(w)).map(Candidate::of).collect();
+        found.sort_unstable();
+        found.dedup();
+        for (place, task) in in_turns(found).take(LOOK_MAX) {
+            let Some(w) = waiting.lines.get_mut(&task).and_then(|line| line.runs.get_mut(&place)) else { continue };
+            looked.again.push(w.run.clone());
+            if w.limit == Limit::Executor {
+                waiting.remove(task, place);
+            } else {
+                // No index goes by it.
+                w.tried_at = now;
             }
         }
-        tasks.retain(|_, runs| !runs.is_empty());
         looked
     }
 
     /// Takes out a run that waits no longer: it is admitted, or has ended. A newer copy of it stays.
     pub fn leave(&self, run: &Run) {
-        let mut tasks = self.lock();
-        if let Some(runs) = tasks.get_mut(&run.task_id) {
-            let key = (run.due_time, run.id);
-            if runs.get(&key).is_some_and(|waiting| waiting.run.version <= run.version) {
-                runs.remove(&key);
-            }
-            if runs.is_empty() {
-                tasks.remove(&run.task_id);
-            }
+        let mut waiting = self.lock();
+        let place = (run.due_time, run.id);
+        if waiting.get(run.task_id, place).is_some_and(|inside| inside.run.version <= run.version) {
+            waiting.remove(run.task_id, place);
         }
     }
 
     /// Takes out what waits for executors of these apps (tenant, app), of which one has come.
     pub fn leave_for(&self, apps: &HashSet<(TenantId, AppId)>) -> Vec<Run> {
-        let mut tasks = self.lock();
-        let mut runs = Vec::new();
-        for waiting in tasks.values_mut() {
-            let comes = |w: &BlockedRun| w.limit == Limit::Executor && apps.contains(&(w.run.tenant_id, w.run.app_id));
-            runs.extend(waiting.extract_if(.., |_, w| comes(w)).map(|(_, w)| w.run));
-        }
-        tasks.retain(|_, runs| !runs.is_empty());
-        runs
+        let mut waiting = self.lock();
+        let places: BTreeSet<(TaskId, Place)> =
+            apps.iter().filter_map(|app| waiting.for_executors.get(app)).flatten().copied().collect();
+        places.into_iter().filter_map(|(task, place)| waiting.remove(task, place)).map(|w| w.run).collect()
     }
 
     /// How many wait for executors.
     pub fn waiting_for_executors(&self) -> usize {
-        self.lock().values().flat_map(BTreeMap::values).filter(|w| w.limit == Limit::Executor).count()
+        self.lock().for_executors.values().map(BTreeSet::len).sum()
     }
 
     /// Whether this run waits here, at least as new.
     pub fn holds(&self, run: &Run) -> bool {
-        let tasks = self.lock();
-        let inside = tasks.get(&run.task_id).and_then(|runs| runs.get(&(run.due_time, run.id)));
-        inside.is_some_and(|waiting| waiting.run.version >= run.version)
+        let waiting = self.lock();
+        let inside = waiting.get(run.task_id, (run.due_time, run.id));
+        inside.is_some_and(|inside| inside.run.version >= run.version)
     }
 
     /// How many wait here, by tenant.
     pub fn by_tenant(&self) -> BTreeMap<TenantId, usize> {
-        let mut counts = BTreeMap::new();
-        for waiting in self.lock().values().flat_map(BTreeMap::values) {
-            *counts.entry(waiting.run.tenant_id).or_default() += 1;
-        }
-        counts
+        self.lock().tenants.clone()
     }
 
     /// Ids and versions that wait here.
     pub fn versions(&self) -> HashMap<LogId, i64> {
-        self.lock().values().flat_map(BTreeMap::values).map(|w| (w.run.id, w.run.version)).collect()
+        self.lock().all().map(|w| (w.run.id, w.run.version)).collect()
     }
 
     /// What each waits for.
     pub fn reasons(&self) -> HashMap<LogId, Reason> {
-        self.lock().values().flat_map(BTreeMap::values).map(|w| (w.run.id, w.limit.reason())).collect()
+        self.lock().all().map(|w| (w.run.id, w.limit.reason())).collect()
     }
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.lock().values().map(BTreeMap::len).sum()
+        self.lock().tenants.values().sum()
     }
 
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().lines.is_empty()
     }
 
     /// Forgets all.
     pub fn clear(&self) {
-        self.lock().clear();
+        *self.lock() = Waiting::default();
     }
 
-    fn lock(&self) -> MutexGuard<'_, ByTask> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The waiting runs of one task.
+#[derive(Default)]
+struct Line {
+    runs: BTreeMap<Place, BlockedRun>,
+    /// The same by priority, the highest first, then by time.
+    by_priority: BTreeSet<(Reverse<i32>, Place)>,
+    /// How many of them give way to a newer one.
+    newest_only: usize,
+}
+
+impl Line {
+    /// As many as may start at once, those whose turn it is.
+    fn heads(&self) -> impl Iterator<Item = &BlockedRun> {
+        let first = self.runs.values().next();
+        let count = first.map_or(0, |first| first.heads);
+        let in_order = first.is_none_or(|first| first.in_order);
+        let by_time = self.runs.values().take(if in_order { count } else { 0 });
+        let by_priority = self.by_priority.iter().take(if in_order { 0 } else { count });
+        by_time.chain(by_priority.filter_map(|(_, place)| self.runs.get(place)))
+    }
+
+    /// The newest of those that are due at `now` (ms) and give way to newer ones.
+    fn newest_due(&self, now: i64) -> Option<Place> {
+        let due = self.runs.range(..=(now, LogId(i64::MAX)));
+        (self.newest_only > 0).then(|| due.rev().find(|(_, w)| w.newest_only).map(|(place, _)| *place))?
+    }
+}
+
+/// What waits, and for each question that is asked often, what answers it without a look at all of it.
+#[derive(Default)]
+struct Waiting {
+    lines: BTreeMap<TaskId, Line>,
+    /// How many there are, by tenant.
+    tenants: BTreeMap<TenantId, usize>,
+    /// What must be looked at wherever it stands, by the instant (ms).
+    wakes: BTreeSet<(i64, TaskId, Place)>,
+    /// Those whose rows do not say what they wait for, by the instant (ms) since which they do.
+    unnoted: BTreeSet<(i64, TaskId, Place)>,
+    /// Those that wait for an executor, by app.
+    for_executors: BTreeMap<(TenantId, AppId), BTreeSet<(TaskId, Place)>>,
+    /// Tasks whose later runs cover earlier ones.
+    covering: BTreeSet<TaskId>,
+}
+
+impl Waiting {
+    fn get(&self, task: TaskId, place: Place) -> Option<&BlockedRun> {
+        self.lines.get(&task)?.runs.get(&place)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &BlockedRun> {
+        self.lines.values().flat_map(|line| line.runs.values())
+    }
+
+    /// Adds a run that is not inside.
+    fn insert(&mut self, waiting: BlockedRun) {
+        let (run, place) = (&waiting.run, waiting.place());
+        let task = run.task_id;
+        *self.tenants.entry(run.tenant_id).or_default() += 1;
+        if waiting.wake_at() < i64::MAX {
+            self.wakes.insert((waiting.wake_at(), task, place));
+        }
+        if !waiting.is_noted {
+            self.unnoted.insert((waiting.since, task, place));
+        }
+        if waiting.limit == Limit::Executor {
+            self.for_executors.entry((run.tenant_id, run.app_id)).or_default().insert((task, place));
+        }
+        if waiting.newest_only {
+            self.covering.insert(task);
+        }
+        let line = self.lines.entry(task).or_default();
+        line.newest_only += usize::from(waiting.newest_only);
+        line.by_priority.insert((Reverse(run.priority), place));
+        line.runs.insert(place, waiting);
+    }
+
+    /// Takes a run out, with all that stands of it anywhere.
+    fn remove(&mut self, task: TaskId, place: Place) -> Option<BlockedRun> {
+        let line = self.lines.get_mut(&task)?;
+        let waiting = line.runs.remove(&place)?;
+        let (tenant, app) = (waiting.run.tenant_id, waiting.run.app_id);
+        line.by_priority.remove(&(Reverse(waiting.run.priority), place));
+        line.newest_only -= usize::from(waiting.newest_only);
+        if line.newest_only == 0 {
+            self.covering.remove(&task);
+        }
+        if line.runs.is_empty() {
+            self.lines.remove(&task);
+        }
+        if let Some(count) = self.tenants.get_mut(&tenant) {
+            *count -= 1;
+            if *count == 0 {
+                self.tenants.remove(&tenant);
+            }
+        }
+        self.wakes.remove(&(waiting.wake_at(), task, place));
+        self.unnoted.remove(&(waiting.since, task, place));
+        if let Some(places) = self.for_executors.get_mut(&(tenant, app)) {
+            places.remove(&(task, place));
+            if places.is_empty() {
+                self.for_executors.remove(&(tenant, app));
+            }
+        }
+        Some(waiting)
+    }
+
+    /// Of the due runs of a task whose later runs cover earlier ones, only the newest stays.
+    fn cover(&mut self, now: i64) -> Vec<(Run, LogId)> {
+        let mut covered = Vec::new();
+        for task in self.covering.clone() {
+            let Some(newest) = self.lines.get(&task).and_then(|line| line.newest_due(now)) else { continue };
+            let first = |lines: &BTreeMap<TaskId, Line>| lines.get(&task)?.runs.keys().next().copied();
+            while let Some(place) = first(&self.lines).filter(|place| *place < newest) {
+                covered.extend(self.remove(task, place).map(|w| (w.run, newest.1)));
+            }
+        }
+        covered
+    }
+
+    /// Whose rows should say by now what they wait for; they count as told.
+    fn note(&mut self, now: i64) -> Vec<(LogId, i64, Reason)> {
+        let until = (now - NOTE_AFTER_MS, TaskId(i64::MAX), (i64::MAX, LogId(i64::MAX)));
+        let silent: Vec<_> = self.unnoted.range(..=until).take(LOOK_MAX).copied().collect();
+        let mut to_note = Vec::with_capacity(silent.len());
+        for entry in silent {
+            self.unnoted.remove(&entry);
+            let (_, task, place) = entry;
+            let Some(w) = self.lines.get_mut(&task).and_then(|line| line.runs.get_mut(&place)) else { continue };
+            w.is_noted = true;
+            if w.limit == Limit::Executor {
+                w.run.reason = Reason::NoExecutor;
+            }
+            to_note.push((w.run.id, w.run.version, w.limit.reason()));
+        }
+        to_note
+    }
+}
+
+impl BlockedRun {
+    fn place(&self) -> Place {
+        (self.run.due_time, self.run.id)
+    }
+
+    /// From when on it is looked at wherever it stands, ms; `i64::MAX` is never.
+    fn wake_at(&self) -> i64 {
+        if self.limit == Limit::Executor {
+            let gives_up = self.look_at.max(self.tried_at.saturating_add(TRY_AGAIN_MS));
+            gives_up.min(self.tried_at.saturating_add(TRY_EXECUTORS_MS))
+        } else {
+            self.look_at
+        }
     }
 }
 
@@ -234,6 +354,13 @@ struct Candidate {
     urgency: (Reverse<i32>, (i64, LogId)),
     task: TaskId,
     tenant: TenantId,
+}
+
+impl Candidate {
+    fn of(waiting: &BlockedRun) -> Self {
+        let Run { priority, task_id, tenant_id, .. } = waiting.run;
+        Self { urgency: (Reverse(priority), waiting.place()), task: task_id, tenant: tenant_id }
+    }
 }
 
 /// The first of each tenant, then the second of each, and so on; among those the most urgent first. So a tenant with many
@@ -251,18 +378,6 @@ fn in_turns(mut found: Vec<Candidate>) -> impl Iterator<Item = ((i64, LogId), Ta
         .collect();
     turns.sort_unstable();
     turns.into_iter().map(|(_, candidate)| (candidate.urgency.1, candidate.task))
-}
-
-/// Of the due runs of a task whose later runs cover earlier ones, only the newest stays.
-fn cover(runs: &mut BTreeMap<(i64, LogId), BlockedRun>, now: i64, covered: &mut Vec<(Run, LogId)>) {
-    let is_due = |key: &(i64, LogId)| key.0 <= now;
-    let Some(newest) = runs.iter().filter(|(key, w)| is_due(key) && w.newest_only).map(|(key, _)| *key).next_back()
-    else {
-        return;
-    };
-    while let Some(first) = runs.first_entry().filter(|first| *first.key() < newest) {
-        covered.push((first.remove().run, newest.1));
-    }
 }
 
 #[cfg(test)]

@@ -3,39 +3,85 @@
 use super::dialect::{Kind, Sql};
 use super::handlers::{Handled, Registering};
 use super::row::{Read, column, from_row};
-use super::rows::{self, EXECUTOR_COLUMNS};
+use super::rows::{self, EXECUTOR_COLUMNS, PULSE_COLUMNS};
+use super::sql::ID;
 use super::sql_store::retrying;
 use super::values::{clean, list, to_json};
 use super::{
-    ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Registration, Result, Signer, SqlStore, StoreError, StoreErrorKind,
+    ExecutorEnd, ExecutorHeartbeat, ExecutorStore, HeartbeatVerdict, Registration, Result, SignedHeartbeat, Signer,
+    SqlStore, StoreError, StoreErrorKind,
 };
-use crate::domain::{Executor, ExecutorId, IdSource, LogId, Owner};
+use crate::domain::executor::Pulse;
+use crate::domain::{AppId, Executor, ExecutorId, IdSource, LogId, NodeId, Owner, TenantId};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
 use sea_orm::QueryResult;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 statements!(
     EXECUTOR_BEAT = |_| format!(
         "UPDATE executor SET heartbeat_at = {{now}}, held = {{5}}, running = {{6}}, draining = {{7}}, \
          heartbeat_signed_at = {{8}}, node_id = {{9}} WHERE {BEAT_OF} AND (heartbeat_signed_at < {{8}} OR heartbeat_signed_at > {{now}} + 1000)"
     ),
+    EXECUTOR_BEATS = |d| d.update_rows(
+        "executor",
+        "heartbeat_at = {now}, held = v.n_held, running = v.n_running, draining = v.n_draining, \
+         heartbeat_signed_at = v.n_signed_at, node_id = v.n_node_id",
+        BEAT_ROW,
+        &format!("{BEATS_OF} AND {BEATS_COUNT}"),
+    ),
+    EXECUTORS_BEATEN = |d| format!(
+        "SELECT l.id, CASE WHEN {BEATS_COUNT} THEN 1 ELSE 0 END AS counts FROM {} executor l ON {BEATS_OF}",
+        d.batch(1, BEAT_ROW)
+    ),
     EXECUTOR_KNOWN = |_| format!("SELECT id FROM executor WHERE {BEAT_OF}"),
     RECONFIRM = |d| d.update_rows("task_log", "version = l.version + 1", RUN_KEY, STILL_HELD),
     RECONFIRMED = |d| format!("SELECT l.id, l.attempt FROM {} task_log l ON {STILL_HELD}", d.batch(1, RUN_KEY)),
-    EXECUTORS = |_| format!(
-        "SELECT {EXECUTOR_COLUMNS} FROM executor e LEFT JOIN executor_rule r ON r.tenant_id = e.tenant_id AND \
-         r.app_id = e.app_id AND r.address = e.address \
-         WHERE e.heartbeat_at >= {{1}} AND e.heartbeat_at <= {{now}} + 60000 AND e.gone_at = 0"
+    EXECUTORS = |_| format!("SELECT {EXECUTOR_COLUMNS} FROM executor e {RULE_OF} WHERE {HEARD} AND e.gone_at = 0"),
+    EXECUTORS_AMONG = |d| format!(
+        "SELECT {EXECUTOR_COLUMNS} FROM {} executor e ON e.id = v.n_id {RULE_OF} WHERE {} AND e.gone_at = 0",
+        d.batch(2, ID),
+        // By its key, not by the heartbeats of all.
+        HEARD.replace("e.heartbeat_at", "+e.heartbeat_at")
     ),
+    PULSES = |_| format!("SELECT {PULSE_COLUMNS} FROM executor e {RULE_OF} WHERE {HEARD}"),
     EXECUTOR_ENDS = |d| format!(
         "SELECT id, tenant_id, app_id, instance, address, heartbeat_at, gone_at FROM executor WHERE id IN {}",
         d.ids(1)
     ),
 );
 
+/// What a person said of its address.
+const RULE_OF: &str =
+    "LEFT JOIN executor_rule r ON r.tenant_id = e.tenant_id AND r.app_id = e.app_id AND r.address = e.address";
+
+/// Heard since, and not by a clock that was set back since.
+const HEARD: &str = "e.heartbeat_at >= {1} AND e.heartbeat_at <= {now} + 60000";
+
 /// The executor that a heartbeat is of.
 const BEAT_OF: &str = "id = {1} AND instance = {2} AND tenant_id = {3} AND app_id = {4} AND gone_at = 0";
+
+/// The same of a batch.
+const BEATS_OF: &str = "l.id = v.n_id AND l.instance = v.n_instance AND +l.tenant_id = v.n_tenant_id AND \
+     +l.app_id = v.n_app_id AND l.gone_at = 0";
+
+/// Whether it is newer than the last.
+const BEATS_COUNT: &str = "(l.heartbeat_signed_at < v.n_signed_at OR l.heartbeat_signed_at > {now} + 1000)";
+
+const BEAT_ROW: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("instance", Kind::Text),
+    ("tenant_id", Kind::Big),
+    ("app_id", Kind::Big),
+    ("held", Kind::Int),
+    ("running", Kind::Int),
+    ("draining", Kind::Int),
+    ("signed_at", Kind::Big),
+    ("node_id", Kind::Big),
+];
+
+/// Rounds in which a batch of heartbeats does without those that do not count; then the database is too busy.
+const BEAT_ROUNDS: usize = 3;
 
 const RUN_KEY: &[(&str, Kind)] = &[("id", Kind::Big), ("attempt", Kind::Int)];
 const STILL_HELD: &str = "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = 2 AND l.executor_id = {2} \
@@ -44,6 +90,8 @@ const STILL_HELD: &str = "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.statu
 /// A signature that is more than this ahead of the cluster clock was made before the clock was set
 /// back (or by a clock that leads); it keeps no later message out, ms.
 const AHEAD_MS: i64 = 1_000;
+
+const BEATS: &str = "commit heartbeats";
 
 #[async_trait]
 impl ExecutorStore for SqlStore {
@@ -81,6 +129,32 @@ impl ExecutorStore for SqlStore {
         if known.is_empty() { Ok(false) } else { Err(outdated(ACTION)) }
     }
 
+    async fn beats(&self, beats: &[SignedHeartbeat]) -> Result<Vec<HeartbeatVerdict>> {
+        let mut verdicts = vec![HeartbeatVerdict::Committed; beats.len()];
+        // In one order everywhere: two transactions that lock the same rows do not wait for each other.
+        let mut open: Vec<usize> = (0..beats.len()).collect();
+        open.sort_unstable_by_key(|at| beats.get(*at).map(|beat| beat.heartbeat.executor_id));
+        for _ in 0..BEAT_ROUNDS {
+            let rows: Vec<BeatRow> = open.iter().filter_map(|at| beats.get(*at)).map(beat_row).collect();
+            if rows.is_empty() || retrying(|| self.beats_once(&rows)).await? {
+                return Ok(verdicts);
+            }
+            let keys = to_json(BEATS, &rows)?;
+            let known: Vec<(ExecutorId, bool)> = self.query(BEATS, &EXECUTORS_BEATEN, [keys.into()]).await?;
+            let known: HashMap<ExecutorId, bool> = known.into_iter().collect();
+            open.retain(|at| {
+                let (Some(beat), Some(verdict)) = (beats.get(*at), verdicts.get_mut(*at)) else { return false };
+                *verdict = match known.get(&beat.heartbeat.executor_id) {
+                    None => HeartbeatVerdict::Unknown,
+                    Some(false) => HeartbeatVerdict::Outdated,
+                    Some(true) => HeartbeatVerdict::Committed,
+                };
+                *verdict == HeartbeatVerdict::Committed
+            });
+        }
+        Err(StoreError::new(StoreErrorKind::Contention, BEATS, "the executors change faster than they are heard"))
+    }
+
     async fn reconfirm(&self, owner: Owner, executor_id: ExecutorId, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
         const ACTION: &str = "reconfirm the runs of an executor";
         let mut confirmed = HashSet::new();
@@ -96,7 +170,7 @@ impl ExecutorStore for SqlStore {
 
     async fn retire(&self, signer: &Signer<'_>, executor_id: ExecutorId, left: bool, now: i64) -> Result<()> {
         let sql = sql!(
-            "UPDATE executor SET draining = 1, gone_at = {4} WHERE id = {1} AND tenant_id = {2} AND app_id = {3} \
+            "UPDATE executor SET draining = 1, gone_at = {4}, heartbeat_at = {now} WHERE id = {1} AND tenant_id = {2} AND app_id = {3} \
              AND gone_at = 0 AND (register_signed_at < {5} OR register_signed_at > {6})"
         );
         let Owner { tenant_id, app_id } = signer.owner;
@@ -116,6 +190,23 @@ impl ExecutorStore for SqlStore {
         self.query("list online executors", &EXECUTORS, [since.into()]).await
     }
 
+    async fn executors_among(&self, ids: &[ExecutorId], since: i64) -> Result<Vec<Executor>> {
+        const ACTION: &str = "read executors";
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(super::BATCH_MAX) {
+            let ids = list(ACTION, ids.iter())?;
+            found.extend(self.query(ACTION, &EXECUTORS_AMONG, [since.into(), ids.into()]).await?);
+        }
+        Ok(found)
+    }
+
+    async fn pulses(&self, since: i64) -> Result<Vec<Pulse>> {
+        self.query("read the pulses of executors", &PULSES, [since.into()]).await
+    }
+
     async fn executor_ends(&self, ids: &[ExecutorId]) -> Result<Vec<ExecutorEnd>> {
         const ACTION: &str = "read the ends of executors";
         let ids = list(ACTION, ids.iter())?;
@@ -123,7 +214,30 @@ impl ExecutorStore for SqlStore {
     }
 }
 
+/// Id, instance, tenant, app, held, running, draining, signed at, node.
+type BeatRow = (ExecutorId, String, TenantId, AppId, i32, i32, i32, i64, NodeId);
+
+fn beat_row(beat: &SignedHeartbeat) -> BeatRow {
+    let SignedHeartbeat { owner, signed_at, heartbeat } = beat;
+    let ExecutorHeartbeat { executor_id, held, running, draining, node_id, .. } = *heartbeat;
+    let count = |runs: usize| i32::try_from(runs).unwrap_or(i32::MAX);
+    let (instance, draining) = (clean(&heartbeat.instance), i32::from(draining));
+    (executor_id, instance, owner.tenant_id, owner.app_id, count(held), count(running), draining, *signed_at, node_id)
+}
+
 impl SqlStore {
+    /// Commits them if each of them counts; answers whether it did.
+    async fn beats_once(&self, rows: &[BeatRow]) -> Result<bool> {
+        let tx = self.begin(BEATS).await?;
+        let moved = tx.execute(&EXECUTOR_BEATS, [to_json(BEATS, rows)?.into()]).await?;
+        if moved != rows.len() as u64 {
+            tx.rollback().await?;
+            return Ok(false);
+        }
+        tx.commit().await?;
+        Ok(true)
+    }
+
     async fn register_once(
         &self,
         signer: &Signer<'_>,
@@ -151,7 +265,8 @@ impl SqlStore {
         let others = "tenant_id = {1} AND app_id = {2} AND address = {3} AND id <> {4} AND gone_at = 0";
         if known.is_none() {
             // An address belongs to one process: the one that listened there before is gone.
-            let replace = format!("UPDATE executor SET gone_at = {{5}}, draining = 1 WHERE {others}");
+            let replace =
+                format!("UPDATE executor SET gone_at = {{5}}, draining = 1, heartbeat_at = {{now}} WHERE {others}");
             let [tenant, app, at, me] = place();
             tx.execute(&Sql::new(self.backend, &replace), [tenant, app, at, me, now.into()]).await?;
         } else if gone_at > 0 {

@@ -10,8 +10,9 @@ use super::entity::{app, app_key};
 use super::query::*;
 use super::row::{Read, column, from_row};
 use super::rows;
+use super::sql::ID;
 use super::sql_store::{Transaction, retrying};
-use super::values::{clean, to_json};
+use super::values::{clean, list, to_json};
 use super::{Result, SqlStore, StoreError};
 use crate::domain::{AccessScope, AppId, Owner, Refusal, TenantId};
 use carillon_protocol::sign::{Key, SignMethod};
@@ -25,6 +26,14 @@ statements!(
          WHERE k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > {now})"
             .into()
     },
+    SIGNING_KEYS_OF = |d| format!(
+        "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name AS tenant, a.name AS app, k.expires_at, a.sign_method FROM {} \
+         tenant t ON t.id = v.n_id JOIN app a ON a.tenant_id = t.id JOIN app_key k ON k.app_id = a.id AND \
+         k.tenant_id = a.tenant_id WHERE k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > {{now}})",
+        d.batch(1, ID)
+    ),
+    // Chains only grow: with the count, the sum tells whether any has.
+    CHAINS = |d| format!("SELECT {}, COALESCE({}, 0) FROM audit_head", d.big("COUNT(*)"), d.big("SUM(seq)")),
 );
 
 /// Valid keys of an app at most.
@@ -125,6 +134,8 @@ pub struct KeyUse {
 
 const LIST: &str = "list keys";
 
+const READ: &str = "read signing keys";
+
 /// A key and the app that it belongs to.
 #[derive(DerivePartialModel)]
 #[sea_orm(entity = "app_key::Entity")]
@@ -150,7 +161,28 @@ fn of_app(owner: Owner) -> Condition {
 impl SqlStore {
     /// Every valid key of every app, and those whose secret cannot be decrypted.
     pub async fn signing_keys(&self) -> Result<(Vec<SigningKey>, Vec<(String, EncryptionError)>)> {
-        let stored: Vec<SigningKey> = self.query("read signing keys", &SIGNING_KEYS, []).await?;
+        let stored: Vec<SigningKey> = self.query(READ, &SIGNING_KEYS, []).await?;
+        Ok(self.decrypted(stored))
+    }
+
+    /// The same of the apps of these tenants.
+    pub async fn signing_keys_of(
+        &self,
+        tenants: &[TenantId],
+    ) -> Result<(Vec<SigningKey>, Vec<(String, EncryptionError)>)> {
+        let tenants = list(READ, tenants.iter())?;
+        let stored: Vec<SigningKey> = self.query(READ, &SIGNING_KEYS_OF, [tenants.into()]).await?;
+        Ok(self.decrypted(stored))
+    }
+
+    /// How many chains the audit has, and the sum of their lengths: while both are the same, no one has changed
+    /// anything, and so no key.
+    pub async fn chains_sum(&self) -> Result<(i64, i64)> {
+        let found: Vec<(i64, i64)> = self.query(READ, &CHAINS, []).await?;
+        Ok(found.first().copied().unwrap_or_default())
+    }
+
+    fn decrypted(&self, stored: Vec<SigningKey>) -> (Vec<SigningKey>, Vec<(String, EncryptionError)>) {
         let (mut keys, mut unreadable) = (Vec::with_capacity(stored.len()), Vec::new());
         for mut key in stored {
             match self.encryption.decrypt(&place_of_key(&key.key.id), &key.key.secret) {
@@ -161,7 +193,7 @@ impl SqlStore {
                 Err(error) => unreadable.push((key.key.id, error)),
             }
         }
-        Ok((keys, unreadable))
+        (keys, unreadable)
     }
 
     /// Keys of an app after a place: those that are valid at `now` (cluster ms), then the others, the

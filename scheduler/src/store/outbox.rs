@@ -9,7 +9,7 @@ use super::sql::{ID, SUCCEEDED};
 use super::sql_store::{Transaction, retrying};
 use super::template::Text as _;
 use super::values::list;
-use super::{EndedRun, NewRun, OutboxRound, OutboxStore, Result, SqlStore, StoreError, StoreErrorKind};
+use super::{EndedPage, EndedRun, NewRun, OutboxRound, OutboxStore, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::audit::Actor;
 use crate::domain::consequences::{End, failures_in_row, input_of};
 use crate::domain::task::{NEVER, ParentOutcome, ParentRule, ScheduleKind};
@@ -20,9 +20,16 @@ use std::collections::{BTreeSet, HashMap};
 
 statements!(
     FOLLOW_ANY = |_| "SELECT id FROM outbox LIMIT 1".into(),
-    FOLLOW_ENDED = |_| format!(
-        "SELECT l.id, l.task_id, l.status, l.reason, l.trigger_kind, l.revision, l.finished_at, l.output, l.attempt \
-         FROM outbox f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
+    FOLLOW_PAGE = |d| format!("SELECT MAX(f.id), {} FROM ({OUTBOX_PAGE}) f", d.big("COUNT(*)")),
+    FOLLOW_ENDED = |d| format!(
+        "SELECT {ENDED_COLUMNS} FROM ({OUTBOX_PAGE}) f {} task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED}",
+        d.join_in_order()
+    ),
+    FOLLOW_AMONG = |d| format!(
+        "SELECT {ENDED_COLUMNS} FROM {} outbox f ON f.id = v.n_id {} task_log l ON l.id = f.id \
+         WHERE +l.status >= {SUCCEEDED} ORDER BY l.id",
+        d.batch(1, ID),
+        d.join_in_order()
     ),
     FOLLOW_STILL_ENDED = |d| format!(
         "SELECT COUNT(*) FROM {} task_log l ON l.id = v.n_id WHERE +l.status >= {SUCCEEDED}",
@@ -43,6 +50,13 @@ statements!(
 
 const ACTION: &str = "process the outbox";
 
+/// Columns of an [`EndedRun`].
+const ENDED_COLUMNS: &str =
+    "l.id, l.task_id, l.status, l.reason, l.trigger_kind, l.revision, l.finished_at, l.output, l.attempt";
+
+/// The next rows after one.
+const OUTBOX_PAGE: &str = "SELECT id FROM outbox WHERE id > {1} ORDER BY id LIMIT {2}";
+
 /// A parent of a task, and the run by which it is met, if it is.
 struct MetParent {
     met_log_id: LogId,
@@ -61,8 +75,26 @@ impl OutboxStore for SqlStore {
         Ok(!found.is_empty())
     }
 
-    async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>> {
-        self.query(ACTION, &FOLLOW_ENDED, [limit.into()]).await
+    async fn ended(&self, after: LogId, rows: u64) -> Result<EndedPage> {
+        let values = || [after.into(), rows.into()];
+        // First, so that what is said of the page holds for what is read after it: a row that came meanwhile, and moved
+        // another one off the page, is met again behind its last.
+        let page: Vec<(Option<LogId>, i64)> = self.query(ACTION, &FOLLOW_PAGE, values()).await?;
+        let (last, count) = page.first().copied().unwrap_or_default();
+        let count = u64::try_from(count).unwrap_or(0);
+        if count == 0 {
+            return Ok(EndedPage::default());
+        }
+        let mut ended: Vec<EndedRun> = self.query(ACTION, &FOLLOW_ENDED, values()).await?;
+        ended.sort_unstable_by_key(|run| run.log);
+        Ok(EndedPage { ended, rows: count, next: last.filter(|_| count >= rows) })
+    }
+
+    async fn ended_among(&self, ids: &[LogId]) -> Result<Vec<EndedRun>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.query(ACTION, &FOLLOW_AMONG, [list(ACTION, ids.iter())?.into()]).await
     }
 
     async fn process_outbox(

@@ -1,10 +1,11 @@
 //! Results, and runs whose result does not come.
 
 use super::dialect::{Dialect, Kind};
+use super::row::from_row;
 use super::rows::DISPATCHED_COLUMNS;
 use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, REVOCATIONS, SUCCEEDED};
 use super::values::{clean, list, to_json};
-use super::{DispatchedRun, OutcomeStore, Result, SqlStore, Suspects};
+use super::{DispatchedRun, OutcomeStore, Result, SqlStore, Suspect, Suspects};
 use crate::domain::{ExecutorId, LogId, Owner, Reason, Status};
 use crate::metrics::RUNS_ENDED;
 use async_trait::async_trait;
@@ -73,6 +74,9 @@ statements!(
          +l.status < {SUCCEEDED} AND (l.stopping IN ('', {REVOCATIONS}) OR +l.status <> {DISPATCHED}) LIMIT {{1}}",
         DISPATCHED_COLUMNS.replace("l.stopping", "p.stopping")
     ),
+    DISPATCHED_AFTER = |_| format!(
+        "SELECT due_time FROM task_log WHERE status = {DISPATCHED} AND due_time >= {{1}} ORDER BY due_time LIMIT 1 OFFSET {{2}}"
+    ),
     SUSPECTS_OF = |d| suspects(d, "IN"),
     SUSPECTS_EXCEPT = |d| suspects(d, "NOT IN"),
 );
@@ -80,13 +84,16 @@ statements!(
 /// Runs of these executors (or of all but these) that should have begun, or whose node is gone.
 fn suspects(d: Dialect, which: &str) -> String {
     format!(
-        "SELECT {DISPATCHED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.due_time >= {{6}} AND \
-         (l.due_time > {{6}} OR l.id > {{7}}) AND l.shard_index >= 0 AND l.executor_id {which} {} AND \
-         (l.due_time < {{2}} OR ({{3}} = 1 AND l.node_id NOT IN {})) ORDER BY l.due_time, l.id LIMIT {{5}}",
+        "SELECT l.id, l.version, l.attempt, l.due_time, l.executor_id, l.dispatched_at FROM task_log l \
+         WHERE l.status = {DISPATCHED} AND l.due_time >= {{6}} AND l.due_time < {{8}} AND \
+         (l.due_time > {{6}} OR l.id > {{7}}) AND l.shard_index >= 0 AND l.executor_id {which} {} AND (l.due_time < {{2}} \
+         OR ({{3}} = 1 AND l.node_id NOT IN {})) ORDER BY l.due_time, l.id LIMIT {{5}}",
         d.ids(1),
         d.ids(4)
     )
 }
+
+from_row!(Suspect { log: "id", version, attempt, due_time, executor_id, dispatched_at });
 
 /// Counts the shards of each parent; only a parent all of whose shards have ended moves.
 fn settle_parents(d: Dialect) -> String {
@@ -192,7 +199,12 @@ impl OutcomeStore for SqlStore {
         self.query("read shards that must stop", &SHARDS_TO_STOP, [limit.into()]).await
     }
 
-    async fn suspects(&self, which: &Suspects) -> Result<Vec<DispatchedRun>> {
+    async fn dispatched_after(&self, from: i64, rows: u64) -> Result<Option<i64>> {
+        let found: Vec<i64> = self.query("page dispatched runs", &DISPATCHED_AFTER, [from.into(), rows.into()]).await?;
+        Ok(found.first().copied())
+    }
+
+    async fn suspects(&self, which: &Suspects) -> Result<Vec<Suspect>> {
         const ACTION: &str = "read runs that may be lost";
         let (sql, ids) = if which.executors.is_empty() {
             (&SUSPECTS_EXCEPT, list(ACTION, &which.except)?)
@@ -208,6 +220,7 @@ impl OutcomeStore for SqlStore {
             which.limit.into(),
             which.after.0.into(),
             which.after.1.into(),
+            which.until.into(),
         ];
         self.query(ACTION, sql, values).await
     }

@@ -1,6 +1,7 @@
 //! Reading rows: a column by its type, a tuple in the order of its columns, a struct by their names.
 
 use crate::domain::choice::Enumerated;
+use crate::domain::executor::NameSet;
 use crate::domain::id::{
     AppId, BackfillId, CalendarId, ExecutorId, GrantId, LogId, NodeId, RoleId, TaskId, TenantId, TokenId, UserId,
     WindowId, id_types,
@@ -88,6 +89,12 @@ impl<T: DeserializeOwned> Column for Vec<T> {
 impl<T: DeserializeOwned + Eq + Hash> Column for HashSet<T> {
     fn read<I: ColIdx>(row: &QueryResult, at: I) -> Read<Option<Self>> {
         String::read(row, at)?.map(|text| of_json(&text)).transpose()
+    }
+}
+
+impl Column for NameSet {
+    fn read<I: ColIdx>(row: &QueryResult, at: I) -> Read<Option<Self>> {
+        Ok(HashSet::read(row, at)?.map(Self::from))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::DispatchedRun;
 use super::row::{FromRow, Read, absent, column, from_row};
 use super::task_columns::read_spec;
+use crate::domain::executor::Pulse;
 use crate::domain::routing::Tags;
 use crate::domain::{Executor, Owner, Run, Task, TaskId};
 use sea_orm::{DbErr, QueryResult};
@@ -25,6 +26,10 @@ pub const TASK_COLUMNS: &str =
 pub const EXECUTOR_COLUMNS: &str = "e.id, e.tenant_id, e.app_id, e.instance, e.address, e.tags, e.handlers, \
      e.heartbeat_at, e.draining, e.described_at, e.key_id, e.capacity, e.held, e.running, COALESCE(r.weight, 1) AS weight, \
      COALESCE(r.disabled, 0) AS disabled, e.version, e.node_id";
+
+/// Columns of a [`Pulse`], of the same tables.
+pub const PULSE_COLUMNS: &str = "e.id, e.heartbeat_at, e.gone_at, e.draining, e.held, e.running, e.capacity, e.node_id, \
+     e.key_id, e.described_at, COALESCE(r.weight, 1) AS weight, COALESCE(r.disabled, 0) AS disabled";
 
 /// Whose a row is.
 pub fn owner(row: &QueryResult) -> Read<Owner> {
@@ -81,6 +86,21 @@ impl FromRow for Task {
         })
     }
 }
+
+from_row!(Pulse {
+    id,
+    heartbeat_at,
+    gone_at,
+    draining,
+    disabled,
+    weight,
+    held,
+    running,
+    node_id,
+    capacity,
+    key_id,
+    described_at,
+});
 
 from_row!(Executor {
     id,

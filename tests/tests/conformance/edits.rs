@@ -3,7 +3,7 @@
 use crate::fixture::{World, dispatch_of, edit, edit_to, node, pause, start, stop, success};
 use carillon::domain::plan::{Fire, Plan, Window, plan};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TaskId, Transition, Trigger};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId, Transition, Trigger};
 use carillon::store::{DueRange, NewRun, TaskChange, TaskView};
 
 cases!(
@@ -348,7 +348,7 @@ async fn runs_that_executors_hold_become_links_of_a_fixed_delay(world: World) {
     let mut moved = Vec::new();
     for run in links {
         world.store.succeed(world.owner, &[&success(run, 1)]).await.unwrap();
-        let ended = world.store.ended(10).await.unwrap();
+        let ended = world.store.ended(LogId::NONE, 1_000).await.unwrap().ended;
         let round = world.store.process_outbox(&ended, &node(), &|| world.id(), world.now).await.unwrap().unwrap();
         moved.push((round.moved, world.task(task.id).await.next_fire_at));
     }

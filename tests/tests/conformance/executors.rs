@@ -3,7 +3,7 @@
 use crate::fixture::{World, dispatch_of, success};
 use carillon::domain::task::{BlockStrategy, NEVER, Routing, TaskSpec};
 use carillon::domain::{ExecutorId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
-use carillon::store::{ExecutorHeartbeat, Signer, StoreErrorKind};
+use carillon::store::{ExecutorHeartbeat, HeartbeatVerdict, SignedHeartbeat, Signer, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register, RunKey};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -21,6 +21,8 @@ cases!(
     a_beat_counts_for_its_own_instance_and_scope,
     retiring_drains_or_ends_an_executor_of_the_scope,
     a_message_counts_once_and_in_order,
+    heartbeats_of_many_are_committed_together,
+    what_changes_is_told_without_the_rest,
     a_clock_set_back_locks_out_no_one,
     after_a_silence_an_executor_keeps_what_is_still_its_own,
 );
@@ -243,6 +245,96 @@ async fn a_message_counts_once_and_in_order(world: World) {
     assert!(online(&world).await.is_empty());
     outdated(world.store.register(&second, &process, &new_id, world.now).await.map(drop));
     assert!(online(&world).await.is_empty(), "no executor was brought back");
+}
+
+/// All that count, and none that does not.
+async fn heartbeats_of_many_are_committed_together(world: World) {
+    use HeartbeatVerdict::{Committed, Outdated, Unknown};
+    let stranger = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
+    let mut executors = Vec::new();
+    for name in ["one", "two", "three", "four"] {
+        executors.push(register(&world, &process(name, name, &["pay"])).await);
+    }
+    let signed = |at: usize, name: &str, running| SignedHeartbeat {
+        owner: world.owner,
+        signed_at: signer(&world).signed_at,
+        heartbeat: ExecutorHeartbeat { running, ..beat(executors[at], name) },
+    };
+    let running = async || {
+        let mut online = world.store.executors(0).await.unwrap();
+        online.sort_by_key(|executor| executor.id);
+        online.iter().map(|executor| executor.running).collect::<Vec<_>>()
+    };
+    assert!(world.store.beats(&[]).await.unwrap().is_empty());
+    let good = vec![signed(0, "one", 5), signed(3, "four", 6), signed(1, "two", 7)];
+    assert_eq!(world.store.beats(&good).await.unwrap(), [Committed; 3]);
+    assert_eq!(running().await, [5, 7, 0, 6]);
+    let before = world.store.executors(0).await.unwrap();
+    assert_eq!(world.rival.beats(&good).await.unwrap(), [Outdated; 3], "a replay");
+    assert_eq!(world.store.executors(0).await.unwrap(), before, "it changes nothing");
+
+    world.store.retire(&signer(&world), executors[3], true, world.now).await.unwrap();
+    let foreign = SignedHeartbeat { owner: stranger, ..signed(1, "two", 9) };
+    let mixed = [
+        signed(2, "three", 8),
+        signed(3, "four", 9),
+        good[0].clone(),
+        foreign,
+        SignedHeartbeat { heartbeat: beat(ExecutorId(world.number()), "two"), ..signed(1, "two", 9) },
+        signed(0, "NUL \0", 9),
+    ];
+    let verdicts = world.store.beats(&mixed[..4]).await.unwrap();
+    assert_eq!(verdicts, [Committed, Unknown, Outdated, Unknown]);
+    assert_eq!(world.store.beats(&mixed[4..]).await.unwrap(), [Unknown, Unknown]);
+    assert_eq!(running().await, [5, 7, 8], "no other is held up");
+}
+
+/// What a node knows of executors from their pulses is what it reads of them.
+async fn what_changes_is_told_without_the_rest(world: World) {
+    let mut executors = Vec::new();
+    for name in ["one", "two", "three"] {
+        executors.push(register(&world, &process(name, name, &["pay"])).await);
+    }
+    let read = async |id: ExecutorId| world.store.executors_among(&[id], 0).await.unwrap().pop();
+    let pulse =
+        async |id: ExecutorId, since| world.store.pulses(since).await.unwrap().into_iter().find(|pulse| pulse.id == id);
+    assert!(world.store.executors_among(&[], 0).await.unwrap().is_empty());
+    let mut among: Vec<_> = world.store.executors_among(&executors[..2], 0).await.unwrap();
+    among.sort_by_key(|executor| executor.id);
+    assert_eq!(among.iter().map(|executor| executor.id).collect::<Vec<_>>(), executors[..2]);
+    assert!(world.store.executors_among(&executors, i64::MAX / 2).await.unwrap().is_empty(), "none beats in future");
+
+    let known = read(executors[0]).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let loaded = ExecutorHeartbeat { running: 3, held: 9, draining: true, ..beat(executors[0], "one") };
+    assert!(world.store.beat(&signer(&world), &loaded).await.unwrap());
+    let since = known.heartbeat_at + 1;
+    let heard = pulse(executors[0], since).await.unwrap();
+    assert_eq!((heard.described_at, heard.gone_at), (known.described_at, 0));
+    assert_eq!(known.at_pulse(&heard), read(executors[0]).await.unwrap());
+
+    // A farewell is told like a heartbeat, of one that has gone and of one that goes on for a while.
+    let since = heard.heartbeat_at;
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    world.store.retire(&signer(&world), executors[1], true, world.now + 7).await.unwrap();
+    let gone = pulse(executors[1], since + 1).await.unwrap();
+    assert_eq!((gone.gone_at, read(executors[1]).await), (world.now + 7, None));
+    let two = world.store.executors_among(&[executors[2]], 0).await.unwrap().remove(0);
+    world.store.retire(&signer(&world), executors[2], false, world.now).await.unwrap();
+    let drains = pulse(executors[2], since + 1).await.unwrap();
+    assert_eq!((drains.draining, drains.gone_at), (true, 0));
+    assert_eq!(two.at_pulse(&drains), read(executors[2]).await.unwrap());
+
+    // So is being replaced; a new description is told by its time.
+    let newer = world.now + 50;
+    let again = Register { tags: vec!["cpu".to_owned()], ..process("one", "one", &["pay", "ship"]) };
+    world.store.register(&signer(&world), &again, &|| world.id(), newer).await.unwrap();
+    assert_eq!(pulse(executors[0], since + 1).await.unwrap().described_at, newer);
+    let since = pulse(executors[0], 0).await.unwrap().heartbeat_at;
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let new = register(&world, &process("new", "one", &["pay"])).await;
+    assert!(pulse(executors[0], since + 1).await.unwrap().gone_at > 0);
+    assert_eq!(pulse(new, since + 1).await.unwrap().gone_at, 0);
 }
 
 /// What was signed by a clock that was ahead keeps out nothing that comes later.

@@ -1,8 +1,10 @@
 //! Keys of executors: the databases only, since the model has none.
 
 use crate::fixture::World;
+use carillon::auth::KeyRing;
 use carillon::domain::access::TenantScope;
-use carillon::domain::{AccessScope, AppId, Owner, TenantId};
+use carillon::domain::audit::{Actor, AuditNote, Target};
+use carillon::domain::{AccessScope, Action, AppId, Owner, TenantId, UserId};
 use carillon::store::{AppFilter, AppView, KeyUse, KeyView, KeyWords, SqlStore, StoreErrorKind};
 use carillon_protocol::sign::{Key, SignMethod};
 use futures_util::future::join_all;
@@ -17,6 +19,7 @@ databases!(
     an_app_demands_a_sign_method,
     a_key_is_found_within_reach,
     valid_keys_come_first_page_by_page,
+    a_look_finds_what_was_changed_and_reads_no_other_tenants_keys,
 );
 
 const WORDS: KeyWords<'static> = KeyWords { note: "of the batch cluster", created_by: "ada" };
@@ -202,4 +205,49 @@ async fn valid_keys_come_first_page_by_page(world: World, store: SqlStore) {
             assert_eq!(found, all, "{limit} at a time");
         }
     }
+}
+
+/// Without a change a look is one small question; after one it reads the keys of the tenant that was changed.
+async fn a_look_finds_what_was_changed_and_reads_no_other_tenants_keys(world: World, store: SqlStore) {
+    let (owner, now) = (world.owner, world.now);
+    let stranger = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
+    let first = store.keys(owner, now, None, 50).await.unwrap().remove(0).id;
+    store.create_key(stranger, &key("theirs"), WORDS, now).await.unwrap();
+    let (ring, at) = (KeyRing::default(), now + 10);
+    let note = |tenant_id| AuditNote {
+        id: world.number(),
+        tenant_id,
+        at: now,
+        actor: Actor { kind: "user", id: UserId(1), name: "ann".to_owned(), address: String::new() },
+        action: Action::RevokeKey,
+        target: Target { kind: "key", id: first.clone(), name: "x".to_owned() },
+        before: None,
+        after: None,
+    };
+    let asked = async |looks: usize| {
+        let before = store.statements_sent();
+        for _ in 0..looks {
+            ring.look(&store).await.unwrap();
+        }
+        store.statements_sent() - before
+    };
+    assert_eq!(asked(1).await, 3);
+    assert!(ring.find(&first, at).is_some() && ring.find("theirs", at).is_some());
+    assert_eq!(asked(10).await, 10, "nothing was changed");
+
+    // Behind the audit's back, so that it shows what is read.
+    store.revoke_key(stranger, "theirs", now).await.unwrap();
+    store.noting(vec![note(owner.tenant_id)]).revoke_key(owner, &first, now).await.unwrap();
+    asked(1).await;
+    assert!(ring.find(&first, at).is_none(), "revoked");
+    assert!(ring.find("theirs", at).is_some(), "not read again");
+    store.noting(vec![note(stranger.tenant_id)]).create_key(stranger, &key("new"), WORDS, now).await.unwrap();
+    asked(1).await;
+    assert!(ring.find("theirs", at).is_none() && ring.find("new", at).is_some());
+    store.create_key(owner, &key("unsaid"), WORDS, now).await.unwrap();
+    asked(1).await;
+    assert!(ring.find("unsaid", at).is_none());
+    store.noting(vec![note(TenantId::NONE)]).create_key(owner, &key("said"), WORDS, now).await.unwrap();
+    asked(1).await;
+    assert!(ring.find("unsaid", at).is_some(), "the platform's chain speaks of all");
 }

@@ -3,7 +3,7 @@
 use crate::fixture::{World, connect, edit, node, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, ParentLink, ParentOutcome, ParentRule, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Run, Status, Trigger};
+use carillon::domain::{LogId, Reason, Run, Status, Trigger};
 use carillon::store::{EndedRun, OutboxRound, OutboxStore as _, PausedTask, PlanStore as _, TaskState, TaskView};
 use carillon_tests::proxy::Proxy;
 use carillon_tests::{Database, Kind};
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 cases!(
     a_child_runs_once_for_each_end_that_meets,
+    the_outbox_is_looked_through_part_by_part,
     undispatched_runs_are_cancelled_without_a_message,
     a_child_of_several_waits_for_all_and_gets_their_output,
     a_child_that_is_stopped_runs_after_nobody,
@@ -48,7 +49,7 @@ async fn succeed(world: &World, run: &Run) {
 }
 
 async fn follow(world: &World) -> OutboxRound {
-    let ended = world.store.ended(100).await.unwrap();
+    let ended = world.store.ended(LogId::NONE, 1_000).await.unwrap().ended;
     if ended.is_empty() {
         return OutboxRound::default();
     }
@@ -80,6 +81,39 @@ async fn a_child_runs_once_for_each_end_that_meets(world: World) {
     assert_eq!((run.trigger, run.status, run.params.as_deref()), (Trigger::Parent, Status::Init, Some("done")));
     assert_eq!(counts[1][0].params, None, "a failed run has no output");
     assert!(!world.store.has_outbox_entries().await.unwrap(), "children without children end it");
+}
+
+async fn the_outbox_is_looked_through_part_by_part(world: World) {
+    let parent = world.started(&World::every_second("parent")).await;
+    child(&world, "child", TaskSpec { parents: after(&["parent"], ParentOutcome::Always), ..TaskSpec::default() })
+        .await;
+    let mut runs = Vec::new();
+    for at in 1..=5 {
+        runs.push(dispatched(&world, &parent, world.now + at * 1_000).await);
+    }
+    let ids = |ended: &[EndedRun]| ended.iter().map(|run| run.log).collect::<Vec<_>>();
+    let part = async |after, rows| {
+        let page = world.store.ended(after, rows).await.unwrap();
+        (ids(&page.ended), page.rows, page.next)
+    };
+    let all: Vec<LogId> = runs.iter().map(|run| run.id).collect();
+    assert_eq!(part(LogId::NONE, 2).await, (vec![], 2, Some(all[1])), "nothing has ended; there is more");
+    for at in [1, 4] {
+        succeed(&world, &runs[at]).await;
+    }
+    assert_eq!(part(LogId::NONE, 2).await, (vec![all[1]], 2, Some(all[1])));
+    assert_eq!(part(all[1], 2).await, (vec![], 2, Some(all[3])));
+    assert_eq!(part(all[3], 2).await, (vec![all[4]], 1, None), "the end");
+    assert_eq!(part(all[4], 2).await, (vec![], 0, None));
+    assert_eq!(part(LogId::NONE, 100).await, (vec![all[1], all[4]], 5, None));
+
+    let among = async |ids_of: &[LogId]| ids(&world.store.ended_among(ids_of).await.unwrap());
+    assert_eq!(among(&all).await, [all[1], all[4]]);
+    assert_eq!(among(&[all[4], all[0], LogId(1)]).await, [all[4]]);
+    assert!(among(&[]).await.is_empty());
+    follow(&world).await;
+    assert!(among(&all).await.is_empty(), "what is followed has no row any more");
+    assert_eq!(part(LogId::NONE, 100).await, (vec![], 3, None));
 }
 
 async fn undispatched_runs_are_cancelled_without_a_message(world: World) {
@@ -144,7 +178,7 @@ async fn two_followers_at_once_follow_each_end_once(world: World) {
     let next = child(&world, "next", spec).await;
     for round in 1..=5 {
         succeed(&world, &dispatched(&world, &parent, world.now + round * 1_000).await).await;
-        let ended: Vec<EndedRun> = world.store.ended(10).await.unwrap();
+        let ended: Vec<EndedRun> = world.store.ended(LogId::NONE, 1_000).await.unwrap().ended;
         assert_eq!(ended.len(), 1);
         let (new_id, node) = (|| world.id(), node());
         let (mine, theirs) = tokio::join!(
@@ -243,7 +277,7 @@ async fn what_is_taken_over_meanwhile_keeps_its_consequences(kind: Kind) {
     let database = Database::fresh(kind).await;
     let (world, store) = World::on(&database).await;
     let (parent, plan) = taken_over(&world).await;
-    let ended = world.store.ended(10).await.unwrap();
+    let ended = world.store.ended(LogId::NONE, 1_000).await.unwrap().ended;
     assert_eq!((ended.len(), ended[0].reason), (1, Reason::TaskEdited));
 
     let proxy = Proxy::to(&database.url).await;

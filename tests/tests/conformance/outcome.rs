@@ -2,7 +2,7 @@
 
 use crate::fixture::{World, dispatch_of, success};
 use carillon::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Run, Status};
-use carillon::store::Suspects;
+use carillon::store::{Suspect, Suspects};
 use carillon_protocol::RunResult;
 use std::sync::Arc;
 
@@ -95,11 +95,18 @@ async fn suspects_are_those_of_executors_due_before_or_of_dead_nodes(world: Worl
     world.store.dispatch_shards(NodeId(1), &parent, &world.shards_of(&parent, 1), world.now).await.unwrap();
 
     let after = Suspects::FROM_THE_FIRST;
-    let nobody =
-        Suspects { executors: vec![], except: vec![], due_before: i64::MAX, or_not_by: vec![], after, limit: 10 };
+    let (due_before, until) = (i64::MAX, i64::MAX);
+    let nobody = Suspects { executors: vec![], except: vec![], due_before, or_not_by: vec![], until, after, limit: 10 };
     let ask = async |which: Suspects| {
         let found = world.store.suspects(&which).await.unwrap();
-        found.into_iter().map(|dispatched| dispatched.run.id).collect::<Vec<_>>()
+        for suspect in &found {
+            let [row] = world.store.runs(None, &[suspect.log]).await.unwrap().try_into().unwrap();
+            let Suspect { version, attempt, due_time, executor_id, dispatched_at, .. } = *suspect;
+            assert_eq!(version, row.run.version);
+            assert_eq!((attempt, due_time, executor_id), (row.run.attempt, row.run.due_time, row.run.executor_id));
+            assert_eq!(dispatched_at, row.dispatched_at);
+        }
+        found.into_iter().map(|suspect| suspect.log).collect::<Vec<_>>()
     };
     let of = |executors: &[ExecutorId]| Suspects { executors: executors.to_vec(), ..nobody.clone() };
     let both = [at_7[0].id, at_7[1].id, at_8[0].id, at_8[1].id];
@@ -111,7 +118,18 @@ async fn suspects_are_those_of_executors_due_before_or_of_dead_nodes(world: Worl
     assert_eq!(ask(Suspects { due_before, ..of(&[ExecutorId(7), ExecutorId(8)]) }).await, both[..1], "before, not at");
     let dead_too =
         Suspects { due_before, or_not_by: vec![NodeId(1), NodeId(3)], ..of(&[ExecutorId(7), ExecutorId(8)]) };
-    assert_eq!(ask(dead_too).await, [both[0], both[2], both[3]]);
+    assert_eq!(ask(dead_too.clone()).await, [both[0], both[2], both[3]]);
+    assert_eq!(ask(Suspects { until: at_8[1].due_time, ..dead_too }).await, [both[0], both[2]], "in any case");
+
+    // The parent is dispatched, too.
+    let due = async |from, rows| world.store.dispatched_after(from, rows).await.unwrap();
+    let mut times: Vec<i64> = at_7.iter().chain(&at_8).map(|run| run.due_time).collect();
+    times.extend([parent.due_time, parent.due_time]);
+    times.sort_unstable();
+    assert_eq!(due(i64::MIN, 0).await, Some(times[0]));
+    assert_eq!(due(i64::MIN, 5).await, Some(times[5]));
+    assert_eq!(due(i64::MIN, 6).await, None, "there are not so many");
+    assert_eq!(due(times[0] + 1, 0).await, times.iter().find(|at| **at > times[0]).copied());
 }
 
 async fn stale_results_are_recorded(world: World) {

@@ -251,7 +251,7 @@ async fn ends_of_backfilled_runs_are_followed_where_they_matter(world: World, st
         world.store.write_ahead(None, &[missed], world.now).await.unwrap();
         let run = world.rows(task.id).await.remove(0).dispatched.run;
         assert_eq!(world.store.change(&[expiry(&run)]).await.unwrap().len(), 1);
-        let ended = world.store.ended(10).await.unwrap();
+        let ended = world.store.ended(LogId::NONE, 1_000).await.unwrap().ended;
         world.store.process_outbox(&ended, &node(), &|| world.id(), world.now).await.unwrap().unwrap();
         assert!(world.admin.watched(task.id).await.is_empty());
 

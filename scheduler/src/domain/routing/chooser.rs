@@ -3,7 +3,7 @@
 use super::field::Field;
 use super::known::Known;
 use super::strategy::{Takes, Turn};
-use super::{Executors, NoExecutor, Probe, Routing, Tags, UseChange, candidates};
+use super::{Executors, Fleet, NoExecutor, Probe, Routing, Tags, UseChange};
 use crate::domain::executor::Executor;
 use crate::domain::{AppId, ExecutorId, LogId, TaskId, TenantId};
 use std::collections::HashMap;
@@ -83,7 +83,7 @@ pub enum Choice {
 /// Chooses for one batch: what holds for several runs is worked out once, and each choice sees
 /// those before it.
 pub struct Chooser {
-    online: HashMap<(TenantId, AppId), Vec<Arc<Executor>>>,
+    online: HashMap<(TenantId, AppId), Fleet>,
     known: Known,
     /// Candidates by task, or why it has none.
     whole: HashMap<TaskId, Result<Field, NoExecutor>>,
@@ -92,14 +92,21 @@ pub struct Chooser {
 }
 
 impl Chooser {
-    /// Over the executors that are online (of any apps, in any order).
+    /// Over the executors that are online, one fleet for each app.
     #[must_use]
+    pub fn over(fleets: impl IntoIterator<Item = Fleet>, known: Known) -> Self {
+        let online = fleets.into_iter().map(|fleet| (fleet.app(), fleet)).collect();
+        Self { online, known, whole: HashMap::new(), narrowed: HashMap::new() }
+    }
+
+    /// Over executors of any apps, in any order.
+    #[cfg(test)]
     pub fn new(online: impl IntoIterator<Item = Arc<Executor>>, known: Known) -> Self {
         let mut by_app: HashMap<_, Vec<_>> = HashMap::new();
         for executor in online {
             by_app.entry((executor.tenant_id, executor.app_id)).or_default().push(executor);
         }
-        Self { online: by_app, known, whole: HashMap::new(), narrowed: HashMap::new() }
+        Self::over(by_app.into_iter().map(|(app, executors)| Fleet::new(app, executors, Fleet::UNKEPT)), known)
     }
 
     /// Where this run goes. What it chooses counts as given and as used, whether or not the
@@ -107,8 +114,8 @@ impl Chooser {
     pub fn choose(&mut self, request: &Request<'_>) -> Choice {
         let Self { online, known, whole, narrowed } = self;
         let field = whole.entry(request.task_id).or_insert_with(|| {
-            let online = online.get(&(request.tenant_id, request.app_id)).map_or(&[][..], Vec::as_slice);
-            candidates(online, request.handler, request.tags).map(Field::new)
+            let fleet = online.get(&(request.tenant_id, request.app_id)).ok_or(NoExecutor::NoneOnline)?;
+            known.lists.of(fleet, request.handler, request.tags).map(Field::new)
         });
         let field = match field {
             Ok(field) => field,
@@ -120,14 +127,14 @@ impl Chooser {
         };
         let takes = routing.takes();
         let one_is_chosen = matches!(takes, Takes::One(_) | Takes::OneByUses(_));
-        let left_out = match request.left_out(&field.executors, one_is_chosen) {
+        let left_out = match request.left_out(field.executors(), one_is_chosen) {
             Ok(left_out) => left_out,
             Err(no_executor) => return Choice::NoExecutor(no_executor),
         };
         if routing == Routing::ConsistentHash && !left_out.is_empty() {
             // The way past an executor is the same as on a ring without it, and needs no new ring.
             let place = field.on_ring(request.task_id, &left_out, &mut known.rings);
-            return to(place, &field.executors, known);
+            return to(place, field.executors(), known);
         }
         let field = if left_out.is_empty() {
             field
@@ -137,17 +144,17 @@ impl Chooser {
         };
         match takes {
             Takes::FirstThatAnswers { skip_busy } => {
-                let executors = avoided_last(&field.executors, request.avoid);
+                let executors = avoided_last(field.executors(), request.avoid);
                 Choice::Probe(Probe { executors, skip_busy })
             }
             Takes::All => {
-                for executor in field.executors.iter() {
+                for executor in field.executors().iter() {
                     give(known, executor.id);
                 }
-                Choice::Shards(Arc::clone(&field.executors))
+                Choice::Shards(Arc::clone(field.executors()))
             }
             Takes::One(place) | Takes::OneByUses(place) => {
-                to(place(field, &request.turn(), known), &field.executors, known)
+                to(place(field, &request.turn(), known), field.executors(), known)
             }
         }
     }
@@ -181,6 +188,7 @@ fn to(place: Option<usize>, executors: &Executors, known: &mut Known) -> Choice 
 
 fn give(known: &mut Known, executor_id: ExecutorId) {
     *known.given.entry(executor_id).or_default() += 1;
+    *known.newly_given.entry(executor_id).or_default() += 1;
 }
 
 fn avoided_last(executors: &Executors, avoid: Option<ExecutorId>) -> Executors {

@@ -26,6 +26,7 @@ mod weights;
 
 mod chooser;
 mod field;
+mod fleet;
 mod known;
 mod probe;
 mod strategy;
@@ -35,8 +36,9 @@ mod fixture;
 #[cfg(test)]
 mod properties;
 
-pub use candidates::candidates;
+pub use candidates::{CandidateLists, Candidates};
 pub use chooser::{Choice, Chooser, Request};
+pub use fleet::Fleet;
 pub use known::Known;
 pub use no_executor::NoExecutor;
 pub use probe::{Probe, ProbeAnswer};

@@ -7,7 +7,6 @@
 use super::field::Field;
 use super::known::Known;
 use super::load::least_loaded;
-use super::round::Rotation;
 use crate::domain::TaskId;
 use crate::domain::choice::choice;
 
@@ -123,6 +122,12 @@ impl Routing {
     pub fn goes_by_uses(self) -> bool {
         matches!(self.takes(), Takes::OneByUses(_))
     }
+
+    /// Whether it goes by what executors have been given since their last heartbeats.
+    #[must_use]
+    pub fn goes_by_load(self) -> bool {
+        self == Self::LeastLoaded
+    }
 }
 
 fn first(_: &mut Field, _: &Turn, _: &mut Known) -> Option<usize> {
@@ -130,19 +135,15 @@ fn first(_: &mut Field, _: &Turn, _: &mut Known) -> Option<usize> {
 }
 
 fn last(field: &mut Field, _: &Turn, _: &mut Known) -> Option<usize> {
-    field.executors.len().checked_sub(1)
+    field.executors().len().checked_sub(1)
 }
 
 fn random(field: &mut Field, turn: &Turn, _: &mut Known) -> Option<usize> {
-    field.weights.draw(turn.seed)
+    field.candidates.shape.weights.draw(turn.seed)
 }
 
 fn round(field: &mut Field, turn: &Turn, _: &mut Known) -> Option<usize> {
-    let rotation = field.rotation.get_or_insert_with(|| {
-        let shares: Vec<i64> = field.executors.iter().map(|executor| executor.share()).collect();
-        Rotation::of(&shares)
-    });
-    rotation.at(turn.number)
+    field.candidates.rotation().at(turn.number)
 }
 
 fn consistent_hash(field: &mut Field, turn: &Turn, known: &mut Known) -> Option<usize> {
@@ -152,19 +153,19 @@ fn consistent_hash(field: &mut Field, turn: &Turn, known: &mut Known) -> Option<
 fn least_frequently_used(field: &mut Field, turn: &Turn, known: &mut Known) -> Option<usize> {
     let uses = known.uses.of(turn.task_id);
     let slots = field.slots.get_or_insert_with(|| {
-        let slots = uses.slots(&field.executors);
-        uses.welcome(&field.executors, &slots);
+        let slots = uses.slots(&field.candidates.executors);
+        uses.welcome(&field.candidates.executors, &slots);
         slots
     });
-    uses.least_frequent(&field.executors, slots)
+    uses.least_frequent(&field.candidates.executors, slots)
 }
 
 fn least_recently_used(field: &mut Field, turn: &Turn, known: &mut Known) -> Option<usize> {
     let uses = known.uses.of(turn.task_id);
-    let slots = field.slots.get_or_insert_with(|| uses.slots(&field.executors));
+    let slots = field.slots.get_or_insert_with(|| uses.slots(&field.candidates.executors));
     uses.least_recent(slots)
 }
 
 fn least_loaded_of(field: &mut Field, turn: &Turn, known: &mut Known) -> Option<usize> {
-    least_loaded(&field.executors, &known.given, turn.seed)
+    least_loaded(field.executors(), &known.given, turn.seed)
 }

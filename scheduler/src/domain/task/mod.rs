@@ -31,6 +31,9 @@ use super::schedule::Schedule;
 use super::task_log::Run;
 use super::{AppId, Reason, TaskId, TenantId, Trigger};
 
+/// Short texts of a task and what its schedule was read into, bytes.
+const REST_BYTES: usize = 512;
+
 /// A task as the engine plans, routes and judges its runs by it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
@@ -86,6 +89,16 @@ impl Task {
     #[must_use]
     pub fn has_outbox_entry(&self) -> bool {
         self.has_children || self.spec.needs_outbox()
+    }
+
+    /// What it takes in memory, bytes: an estimate from what varies most.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        let TaskSpec { name, handler, description, params, tags, tags_any, tags_none, .. } = &self.spec;
+        let texts = name.len() + handler.len() + description.len() + params.len();
+        let tags = [tags, tags_any, tags_none].into_iter().flatten().map(|tag| tag.len() + size_of::<String>());
+        // Tags stand in it twice; the rest of its texts, and what the schedule was read into, are short.
+        size_of::<Self>() + REST_BYTES + texts + 2 * tags.sum::<usize>()
     }
 
     /// Fires of the schedule that may still be written.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::stable_random::stable_random;
 use crate::domain::task::{BlockScope, TaskSpec, test::task_of};
 use crate::domain::task_log::test::run_of;
 
@@ -136,4 +137,53 @@ fn a_long_wait_is_reported_once() {
     blocked.block(run_of(1, 10), &task, Limit::App, 1_200);
     assert_eq!(blocked.look(9_000, &HashSet::new()).to_note, [(LogId(2), 1, Reason::TenantLimit)]);
     assert!(blocked.look(99_000, &HashSet::new()).to_note.is_empty());
+}
+
+/// Every index agrees with what waits, whatever came, went and came again.
+#[test]
+fn what_answers_quickly_agrees_with_what_waits() {
+    let blocked = BlockedRuns::default();
+    let tasks = [
+        task(BlockStrategy::Serial, 500, 0),
+        task(BlockStrategy::CoverEarly, 0, 0),
+        task(BlockStrategy::Concurrent, 0, 3),
+        task(BlockStrategy::DiscardLater, 0, 0),
+    ];
+    for step in 0..4_000_i64 {
+        // Some come, some again under another version or limit, some leave; all by a fixed sequence.
+        let draw = stable_random(step as u64);
+        let id = (draw % 60) as i64;
+        let run = Run {
+            task_id: TaskId(id % 4),
+            tenant_id: TenantId(1 + id % 3),
+            app_id: AppId(1 + id % 2),
+            version: (draw >> 8) as i64 % 3,
+            priority: (id % 5) as i32,
+            ..run_of(id, id * 37 % 1_000)
+        };
+        let limit = if draw >> 16 & 3 == 0 { Limit::Executor } else { Limit::Task };
+        match draw >> 20 & 7 {
+            0 => blocked.leave(&run),
+            1 => drop(blocked.look(step, &HashSet::new())),
+            2 if draw >> 24 & 7 == 0 => drop(blocked.leave_for(&HashSet::from([(run.tenant_id, run.app_id)]))),
+            _ => blocked.block(run, &tasks[(id % 4) as usize], limit, step),
+        }
+        let waiting = blocked.lock();
+        let all: Vec<&BlockedRun> = waiting.all().collect();
+        let count = |which: &dyn Fn(&BlockedRun) -> bool| all.iter().filter(|w| which(w)).count();
+        assert_eq!(waiting.tenants.values().sum::<usize>(), all.len());
+        for (tenant, inside) in &waiting.tenants {
+            assert_eq!(*inside, count(&|w| w.run.tenant_id == *tenant));
+        }
+        assert_eq!(waiting.wakes.len(), count(&|w| w.wake_at() < i64::MAX));
+        assert!(waiting.wakes.iter().all(|(at, task, place)| waiting.get(*task, *place).unwrap().wake_at() == *at));
+        assert_eq!(waiting.unnoted.len(), count(&|w| !w.is_noted));
+        let for_executors = waiting.for_executors.values().map(BTreeSet::len).sum::<usize>();
+        assert_eq!(for_executors, count(&|w| w.limit == Limit::Executor));
+        let covering: BTreeSet<TaskId> = all.iter().filter(|w| w.newest_only).map(|w| w.run.task_id).collect();
+        assert_eq!(waiting.covering, covering);
+        let by_priority = waiting.lines.values().map(|line| line.by_priority.len()).sum::<usize>();
+        assert_eq!(by_priority, all.len());
+        assert!(waiting.lines.values().all(|line| !line.runs.is_empty()));
+    }
 }

@@ -1,5 +1,6 @@
 //! What `cluster/` and `api/` ask of executors.
 
+use crate::domain::executor::Pulse;
 use crate::domain::{Executor, ExecutorId, NodeId, Owner};
 use crate::store::Result;
 use async_trait::async_trait;
@@ -44,6 +45,28 @@ pub struct ExecutorHeartbeat {
     pub node_id: NodeId,
 }
 
+/// A heartbeat with who signed it, and when.
+#[derive(Debug, Clone)]
+pub struct SignedHeartbeat {
+    /// As [`Signer::owner`].
+    pub owner: Owner,
+    /// As [`Signer::signed_at`], ms.
+    pub signed_at: i64,
+    /// What it says.
+    pub heartbeat: ExecutorHeartbeat,
+}
+
+/// What became of a heartbeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeartbeatVerdict {
+    /// It is committed.
+    Committed,
+    /// The executor is not known, or has gone.
+    Unknown,
+    /// A newer one has been heard before.
+    Outdated,
+}
+
 /// Asked by `cluster/` and `api/` for executors.
 #[async_trait]
 pub trait ExecutorStore: Send + Sync {
@@ -62,13 +85,21 @@ pub trait ExecutorStore: Send + Sync {
     /// Commits a heartbeat by the database's clock; answers whether the executor is known. One
     /// that is not newer than the last is [`StoreErrorKind::Outdated`](crate::store::StoreErrorKind::Outdated).
     async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorHeartbeat) -> Result<bool>;
+    /// The same for at most [`BATCH_MAX`](crate::store::BATCH_MAX) executors, one of each: all in one transaction. Answers
+    /// in their order; an error is of all of them.
+    async fn beats(&self, beats: &[SignedHeartbeat]) -> Result<Vec<HeartbeatVerdict>>;
     /// After an executor's silence: bumps the version of every run that is still its own, so that
     /// a decision based on an older read loses the race; answers those. The others it must drop.
     async fn reconfirm(&self, owner: Owner, executor_id: ExecutorId, runs: &[RunKey]) -> Result<HashSet<RunKey>>;
-    /// Marks an executor as gone (`left`) or as taking no new runs, unless it has registered since.
+    /// Marks an executor as gone (`left`) or as taking no new runs, unless it has registered since. Its farewell is a sign
+    /// of life, too: nodes learn of it as of a heartbeat.
     async fn retire(&self, signer: &Signer<'_>, executor_id: ExecutorId, left: bool, now: i64) -> Result<()>;
     /// Executors with a heartbeat at or after `since` that are not gone.
     async fn executors(&self, since: i64) -> Result<Vec<Executor>>;
+    /// Of these executors those with a heartbeat at or after `since` that are not gone.
+    async fn executors_among(&self, ids: &[ExecutorId], since: i64) -> Result<Vec<Executor>>;
+    /// What heartbeats, registrations and farewells at or after `since` left, also of those that are gone.
+    async fn pulses(&self, since: i64) -> Result<Vec<Pulse>>;
     /// These executors with their last heartbeat and when they went, dead or alive.
     async fn executor_ends(&self, ids: &[ExecutorId]) -> Result<Vec<ExecutorEnd>>;
 }

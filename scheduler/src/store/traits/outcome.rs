@@ -37,10 +37,12 @@ pub struct Suspects {
     pub executors: Vec<ExecutorId>,
     /// Not of these.
     pub except: Vec<ExecutorId>,
-    /// Due before this instant, ms …
+    /// Due before this instant, ms; not earlier than that of `after` …
     pub due_before: i64,
     /// … or dispatched by a node not among these (when there are any).
     pub or_not_by: Vec<NodeId>,
+    /// Due before this instant in any case, ms.
+    pub until: i64,
     /// Behind this (due time in ms, log), in that order.
     pub after: (i64, LogId),
     /// At most so many.
@@ -50,6 +52,24 @@ pub struct Suspects {
 impl Suspects {
     /// What is behind all others.
     pub const FROM_THE_FIRST: (i64, LogId) = (i64::MIN, LogId::NONE);
+}
+
+/// A run that may be lost: what tells whether it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suspect {
+    /// Task log id.
+    pub log: LogId,
+    /// Of the row: what is decided by this, is decided about this version only. An executor that has come back meanwhile
+    /// has kept the run under another one.
+    pub version: i64,
+    /// Dispatches so far.
+    pub attempt: i32,
+    /// When it was to start, ms.
+    pub due_time: i64,
+    /// Who should have it.
+    pub executor_id: ExecutorId,
+    /// When it was dispatched, ms.
+    pub dispatched_at: i64,
 }
 
 /// Asked by `outcome/`.
@@ -75,7 +95,10 @@ pub trait OutcomeStore: Send + Sync {
     /// is the parent's.
     async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>>;
     /// DISPATCHED runs (no parents) that may be lost.
-    async fn suspects(&self, which: &Suspects) -> Result<Vec<DispatchedRun>>;
+    async fn suspects(&self, which: &Suspects) -> Result<Vec<Suspect>>;
+    /// The due time (ms) of the DISPATCHED run that has `rows` others from `from` (ms) on before it; none when there
+    /// are not so many.
+    async fn dispatched_after(&self, from: i64, rows: u64) -> Result<Option<i64>>;
 }
 
 /// A run that has ended, for what follows it.
@@ -99,6 +122,17 @@ pub struct EndedRun {
     pub output: String,
     /// How often it was dispatched.
     pub attempt: i32,
+}
+
+/// Ended runs in a part of the outbox.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EndedPage {
+    /// Those whose runs have ended, in their order.
+    pub ended: Vec<EndedRun>,
+    /// Outbox rows that were looked at.
+    pub rows: u64,
+    /// The last of them; none when there is nothing behind it.
+    pub next: Option<LogId>,
 }
 
 /// What a round of following up did.
@@ -139,8 +173,12 @@ impl OutboxRound {
 pub trait OutboxStore: Send + Sync {
     /// Whether any run's end has consequences.
     async fn has_outbox_entries(&self) -> Result<bool>;
-    /// Ended runs whose outbox row is still there, in their order.
-    async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>>;
+    /// Ended runs among those of the next `rows` outbox rows (at most [`BATCH_MAX`](crate::store::BATCH_MAX)) after the one
+    /// of `after`.
+    async fn ended(&self, after: LogId, rows: u64) -> Result<EndedPage>;
+    /// Of these runs (at most [`BATCH_MAX`](crate::store::BATCH_MAX)) those that have ended and whose outbox row is still
+    /// there, in their order.
+    async fn ended_among(&self, ids: &[LogId]) -> Result<Vec<EndedRun>>;
     /// In one transaction: takes these runs off the list and writes what follows them. `None`,
     /// and nothing done, when another node has taken one of them. `new_id` names children's runs and audit entries,
     /// which name `node`.

@@ -6,6 +6,7 @@
 mod burst;
 mod counters;
 mod database;
+mod growth;
 mod idle;
 mod install;
 mod lists;
@@ -45,6 +46,7 @@ async fn main() -> ExitCode {
 async fn measure(options: &Options) -> Result<Value> {
     let bench = Bench { server: Server::start(options.database).await?, programs: options.programs.clone() };
     let mut figures = match (options.burst, options.idle_tasks, options.rate) {
+        _ if options.growth.growth => growth::measure(&bench, &options.growth).await?,
         _ if options.hold => lists::hold(&bench, options.lists.unwrap_or_default()).await?,
         _ if options.lists.is_some() => lists::measure(&bench, options.lists.unwrap_or_default()).await?,
         (Some(runs), ..) => {

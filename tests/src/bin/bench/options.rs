@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Parser, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub struct Options {
     #[arg(long)]
     pub database: Kind,
     /// Fires per second; `max` searches for the highest rate that is sustained.
-    #[arg(long, value_parser = rate, required_unless_present_any = ["idle_tasks", "burst", "lists"])]
+    #[arg(long, value_parser = rate, required_unless_present_any = ["idle_tasks", "burst", "lists", "growth"])]
     pub rate: Option<Rate>,
     /// Length of the measured window; a multiple of 5 holds whole rounds of the node's workers.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
@@ -30,6 +30,9 @@ pub struct Options {
     /// Its address and its API token are printed as JSON.
     #[arg(long, requires = "lists")]
     pub hold: bool,
+    /// What grows with what.
+    #[command(flatten)]
+    pub growth: Growth,
     /// Where the burst comes from.
     #[arg(long, default_value = "overdue", requires = "burst")]
     pub variant: Variant,
@@ -42,6 +45,23 @@ pub struct Options {
     /// What is printed on standard output.
     #[arg(long, default_value = "table")]
     pub output: Output,
+}
+
+/// How much there is, of which little changes.
+#[derive(Debug, Args)]
+pub struct Growth {
+    /// Instead of a rate: what a node's rounds of work cost the database among so many executors, tenants and runs.
+    #[arg(long, conflicts_with_all = ["rate", "idle_tasks", "burst", "lists"])]
+    pub growth: bool,
+    /// Executors of one app.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(3..=100_000))]
+    pub executors: u32,
+    /// Tenants with an app and a key each.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub tenants: u32,
+    /// Runs that executors have had for an hour, and as many that are written ahead and have consequences.
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub runs: u32,
 }
 
 /// The databases that carillon runs on.

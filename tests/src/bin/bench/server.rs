@@ -129,6 +129,22 @@ impl Server {
         }
     }
 
+    /// Rows that the storage engine has read and bytes that clients were sent since the server started, by `MariaDB`'s
+    /// counters; of the others nothing.
+    pub async fn work_done(&self) -> Result<(f64, f64)> {
+        let Some(admin) = self.admin.as_ref().filter(|_| self.kind == Kind::Mariadb) else { return Ok((0.0, 0.0)) };
+        let read = "SELECT CAST(SUM(VARIABLE_VALUE) AS DOUBLE) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME \
+                    LIKE 'HANDLER_READ%'";
+        let sent = "SELECT CAST(VARIABLE_VALUE AS DOUBLE) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = \
+                    'BYTES_SENT'";
+        let mut answers = [0.0, 0.0];
+        for (answer, sql) in answers.iter_mut().zip([read, sent]) {
+            let rows = admin.query(sql).await?;
+            *answer = rows.first().context("no such counter")?.try_get_by_index(0)?;
+        }
+        Ok(answers.into())
+    }
+
     /// Where [`Server::statements`] come from.
     pub fn statements_source(&self) -> &'static str {
         match self.kind {

@@ -3,12 +3,12 @@
 use super::ModelStore;
 use super::rows::{ExecutorRow, State, TaskRow};
 use async_trait::async_trait;
-use carillon::domain::executor::WEIGHT_DEFAULT;
+use carillon::domain::executor::{Pulse, WEIGHT_DEFAULT};
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, ExecutorId, IdSource, LogId, Owner, Status, TaskId};
 use carillon::store::{
-    Activity, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, NewTask, Registration, Result, Signer, StoreError,
-    StoreErrorKind,
+    Activity, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, HeartbeatVerdict, NewTask, Registration, Result,
+    SignedHeartbeat, Signer, StoreError, StoreErrorKind,
 };
 use carillon_protocol::{HandlerInfo, Register, RunKey};
 use std::collections::HashSet;
@@ -26,22 +26,17 @@ impl ExecutorStore for ModelStore {
     }
 
     async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorHeartbeat) -> Result<bool> {
-        self.call("beat of an executor", |state, at| {
-            let row = state.executors.get_mut(&beat.executor_id);
-            let known = |row: &&mut ExecutorRow| {
-                row.executor.instance == beat.instance && row.owner() == signer.owner && row.gone_at == 0
-            };
-            let Some(row) = row.filter(known) else { return Ok(false) };
-            if !is_newer(signer, row.heartbeat_signed_at, at) {
-                return Err(outdated("beat"));
-            }
-            row.heartbeat_signed_at = signer.signed_at;
-            row.executor.heartbeat_at = at;
-            row.executor.draining = beat.draining;
-            row.executor.held = i32::try_from(beat.held).unwrap_or(i32::MAX);
-            row.executor.running = i32::try_from(beat.running).unwrap_or(i32::MAX);
-            row.executor.node_id = beat.node_id;
-            Ok(true)
+        self.call("beat of an executor", |state, at| match state.beat(signer.owner, signer.signed_at, beat, at) {
+            HeartbeatVerdict::Committed => Ok(true),
+            HeartbeatVerdict::Unknown => Ok(false),
+            HeartbeatVerdict::Outdated => Err(outdated("beat")),
+        })
+        .await
+    }
+
+    async fn beats(&self, beats: &[SignedHeartbeat]) -> Result<Vec<HeartbeatVerdict>> {
+        self.call("beats of executors", |state, at| {
+            Ok(beats.iter().map(|b| state.beat(b.owner, b.signed_at, &b.heartbeat, at)).collect())
         })
         .await
     }
@@ -64,11 +59,12 @@ impl ExecutorStore for ModelStore {
     }
 
     async fn retire(&self, signer: &Signer<'_>, executor_id: ExecutorId, left: bool, now: i64) -> Result<()> {
-        self.call("retire", |state, _| {
+        self.call("retire", |state, at| {
             let row = state.executors.get_mut(&executor_id);
             let row = row.filter(|row| row.owner() == signer.owner && row.gone_at == 0);
-            if let Some(row) = row.filter(|row| is_newer(signer, row.register_signed_at, now)) {
+            if let Some(row) = row.filter(|row| is_newer(signer.signed_at, row.register_signed_at, now)) {
                 row.executor.draining = true;
+                row.executor.heartbeat_at = at;
                 row.gone_at = if left { now } else { 0 };
             }
             Ok(())
@@ -80,6 +76,23 @@ impl ExecutorStore for ModelStore {
         self.call("list executors", |state, _| {
             let online = |row: &&ExecutorRow| row.gone_at == 0 && row.executor.heartbeat_at >= since;
             Ok(state.executors.values().filter(online).map(|row| row.executor.clone()).collect())
+        })
+        .await
+    }
+
+    async fn executors_among(&self, ids: &[ExecutorId], since: i64) -> Result<Vec<Executor>> {
+        self.call("read executors", |state, _| {
+            let online = |row: &&ExecutorRow| row.gone_at == 0 && row.executor.heartbeat_at >= since;
+            let among = ids.iter().filter_map(|id| state.executors.get(id)).filter(online);
+            Ok(among.map(|row| row.executor.clone()).collect())
+        })
+        .await
+    }
+
+    async fn pulses(&self, since: i64) -> Result<Vec<Pulse>> {
+        self.call("read pulses", |state, _| {
+            let heard = state.executors.values().filter(|row| row.executor.heartbeat_at >= since);
+            Ok(heard.map(ExecutorRow::pulse).collect())
         })
         .await
     }
@@ -103,8 +116,8 @@ impl ExecutorStore for ModelStore {
 }
 
 /// What was signed far ahead of the clock was signed before the clock was set back.
-fn is_newer(signer: &Signer<'_>, last: i64, now: i64) -> bool {
-    signer.signed_at > last || last > now + 1_000
+fn is_newer(signed_at: i64, last: i64, now: i64) -> bool {
+    signed_at > last || last > now + 1_000
 }
 
 fn outdated(action: &'static str) -> StoreError {
@@ -112,12 +125,50 @@ fn outdated(action: &'static str) -> StoreError {
 }
 
 impl ExecutorRow {
+    fn pulse(&self) -> Pulse {
+        let Executor { id, heartbeat_at, draining, disabled, weight, held, running, capacity, node_id, .. } =
+            self.executor;
+        let (gone_at, key_id) = (self.gone_at, self.executor.key_id.clone());
+        let described_at = self.executor.described_at;
+        Pulse {
+            id,
+            heartbeat_at,
+            gone_at,
+            draining,
+            disabled,
+            weight,
+            held,
+            running,
+            capacity,
+            node_id,
+            key_id,
+            described_at,
+        }
+    }
+
     fn owner(&self) -> Owner {
         Owner { tenant_id: self.executor.tenant_id, app_id: self.executor.app_id }
     }
 }
 
 impl State {
+    fn beat(&mut self, owner: Owner, signed_at: i64, beat: &ExecutorHeartbeat, at: i64) -> HeartbeatVerdict {
+        let row = self.executors.get_mut(&beat.executor_id);
+        let known =
+            |row: &&mut ExecutorRow| row.executor.instance == beat.instance && row.owner() == owner && row.gone_at == 0;
+        let Some(row) = row.filter(known) else { return HeartbeatVerdict::Unknown };
+        if !is_newer(signed_at, row.heartbeat_signed_at, at) {
+            return HeartbeatVerdict::Outdated;
+        }
+        row.heartbeat_signed_at = signed_at;
+        row.executor.heartbeat_at = at;
+        row.executor.draining = beat.draining;
+        row.executor.held = i32::try_from(beat.held).unwrap_or(i32::MAX);
+        row.executor.running = i32::try_from(beat.running).unwrap_or(i32::MAX);
+        row.executor.node_id = beat.node_id;
+        HeartbeatVerdict::Committed
+    }
+
     fn register(
         &mut self,
         signer: &Signer<'_>,
@@ -131,7 +182,7 @@ impl State {
         let known = self.executors.values().find(same).map(|row| (row.executor.id, row.gone_at));
         let id = known.map_or_else(|| ExecutorId(new_id()), |(id, _)| id);
         let before = self.executors.get(&id);
-        if before.is_some_and(|row| !is_newer(signer, row.register_signed_at, now)) {
+        if before.is_some_and(|row| !is_newer(signed_at, row.register_signed_at, now)) {
             return Err(outdated("register"));
         }
         let heartbeat_signed_at = before.map_or(0, |row| row.heartbeat_signed_at);
@@ -147,6 +198,7 @@ impl State {
                 }
                 row.gone_at = now;
                 row.executor.draining = true;
+                row.executor.heartbeat_at = at;
                 self.events.push(format!("executor {} is replaced at its address by {id}", row.executor.id));
             }
         }

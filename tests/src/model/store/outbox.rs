@@ -7,9 +7,12 @@ use carillon::domain::audit::Actor;
 use carillon::domain::consequences::{End, failures_in_row, input_of};
 use carillon::domain::task::{NEVER, ParentRule, ScheduleKind};
 use carillon::domain::{LogId, Reason, TaskId, Trigger};
-use carillon::store::{Activity, EndedRun, NewRun, OutboxRound, OutboxStore, PausedTask, Result, TaskChange};
+use carillon::store::{
+    Activity, EndedPage, EndedRun, NewRun, OutboxRound, OutboxStore, PausedTask, Result, TaskChange,
+};
 use carillon_protocol::TEXT_BYTES_MAX;
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 #[async_trait]
 impl OutboxStore for ModelStore {
@@ -17,21 +20,20 @@ impl OutboxStore for ModelStore {
         self.call("look for follow-ups", |state, _| Ok(!state.outbox_entries.is_empty())).await
     }
 
-    async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>> {
+    async fn ended(&self, after: LogId, rows: u64) -> Result<EndedPage> {
         self.call("read ended runs", |state, _| {
-            let rows = state.outbox_entries.keys().filter_map(|id| state.logs.get(id));
-            let ended = rows.filter(|row| row.run.status.is_terminal()).map(|row| EndedRun {
-                log: row.run.id,
-                task_id: row.run.task_id,
-                status: row.run.status,
-                reason: row.run.reason,
-                trigger: row.run.trigger,
-                revision: row.run.revision,
-                finished_at: row.finished_at,
-                output: row.output.clone(),
-                attempt: row.run.attempt,
-            });
-            Ok(ended.take(limit as usize).collect())
+            let behind = (Bound::Excluded(after), Bound::Unbounded);
+            let page: Vec<LogId> = state.outbox_entries.range(behind).map(|(id, _)| *id).take(rows as usize).collect();
+            let next = page.last().copied().filter(|_| page.len() as u64 >= rows);
+            Ok(EndedPage { ended: state.ended_of(&page), rows: page.len() as u64, next })
+        })
+        .await
+    }
+
+    async fn ended_among(&self, ids: &[LogId]) -> Result<Vec<EndedRun>> {
+        self.call("read which runs have ended", |state, _| {
+            let owed = ids.iter().filter(|id| state.outbox_entries.contains_key(id)).copied();
+            Ok(state.ended_of(&owed.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()))
         })
         .await
     }
@@ -68,6 +70,22 @@ impl OutboxStore for ModelStore {
 }
 
 impl State {
+    fn ended_of(&self, ids: &[LogId]) -> Vec<EndedRun> {
+        let rows = ids.iter().filter_map(|id| self.logs.get(id));
+        let ended = rows.filter(|row| row.run.status.is_terminal()).map(|row| EndedRun {
+            log: row.run.id,
+            task_id: row.run.task_id,
+            status: row.run.status,
+            reason: row.run.reason,
+            trigger: row.run.trigger,
+            revision: row.run.revision,
+            finished_at: row.finished_at,
+            output: row.output.clone(),
+            attempt: row.run.attempt,
+        });
+        ended.collect()
+    }
+
     fn follow_task(&mut self, run: &EndedRun, followed: &mut OutboxRound) {
         let Some(row) = self.tasks.get(&run.task_id).cloned() else { return };
         let task = self.task(&row);

@@ -4,7 +4,7 @@ use super::ModelStore;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
 use carillon::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Status, Trigger};
-use carillon::store::{DispatchedRun, OutcomeStore, Result, Suspects};
+use carillon::store::{DispatchedRun, OutcomeStore, Result, Suspect, Suspects};
 use carillon_protocol::RunResult;
 use std::collections::BTreeSet;
 
@@ -105,22 +105,39 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
-    async fn suspects(&self, which: &Suspects) -> Result<Vec<DispatchedRun>> {
+    async fn dispatched_after(&self, from: i64, rows: u64) -> Result<Option<i64>> {
+        self.call("page dispatched runs", |state, _| {
+            let held = state.logs.values().filter(|row| row.run.status == Status::Dispatched);
+            let mut due: Vec<i64> = held.map(|row| row.run.due_time).filter(|due| *due >= from).collect();
+            due.sort_unstable();
+            Ok(due.get(rows as usize).copied())
+        })
+        .await
+    }
+
+    async fn suspects(&self, which: &Suspects) -> Result<Vec<Suspect>> {
         self.call("read suspects", |state, _| {
             let of_executor = |id: ExecutorId| {
                 if which.executors.is_empty() { !which.except.contains(&id) } else { which.executors.contains(&id) }
             };
             let dead_node = |id: NodeId| !which.or_not_by.is_empty() && !which.or_not_by.contains(&id);
-            let mut found: Vec<DispatchedRun> = state
+            let mut found: Vec<Suspect> = state
                 .logs
                 .values()
                 .filter(|row| row.run.status == Status::Dispatched && !row.run.is_parent())
                 .filter(|row| of_executor(row.run.executor_id))
                 .filter(|row| row.run.due_time < which.due_before || dead_node(row.node_id))
-                .map(super::LogRow::dispatched)
+                .map(|row| Suspect {
+                    log: row.run.id,
+                    version: row.run.version,
+                    attempt: row.run.attempt,
+                    due_time: row.run.due_time,
+                    executor_id: row.run.executor_id,
+                    dispatched_at: row.dispatched_at,
+                })
                 .collect();
-            let place = |dispatched: &DispatchedRun| (dispatched.run.due_time, dispatched.run.id);
-            found.retain(|dispatched| place(dispatched) > which.after);
+            let place = |suspect: &Suspect| (suspect.due_time, suspect.log);
+            found.retain(|suspect| place(suspect) > which.after && suspect.due_time < which.until);
             found.sort_by_key(place);
             found.truncate(which.limit as usize);
             Ok(found)

@@ -1,0 +1,147 @@
+//! Which of the reaper's questions a round asks. What asks for all rows of a state is asked while there is a reason to:
+//! nodes or executors have just come or gone, or the last answer was not the last word. And now and then in any case: a node
+//! can die with what only it knew.
+
+use crate::domain::NodeId;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// After the last change of nodes or executors, every round asks everything for so long, ms: what was on its way has
+/// arrived by then.
+const WATCH_MS: i64 = 60_000;
+
+/// Without a reason, every so many rounds.
+const SELDOM: u64 = 5;
+
+/// What a round looks at besides what should have started of late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Looks {
+    /// At what nodes that are gone have left, and at what is to be repeated for them.
+    pub at_nodes: bool,
+    /// At what executors that are gone had.
+    pub at_executors: bool,
+}
+
+/// The rounds so far.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Rounds that have come to their end.
+    done: u64,
+    live: Vec<NodeId>,
+    departures: u64,
+    /// When nodes, executors changed last, ms; none before the first round.
+    nodes_changed_at: Option<i64>,
+    executors_changed_at: Option<i64>,
+    /// Whether executors that are gone had runs of which nothing could be said yet.
+    has_orphans: bool,
+    /// Where the look at old runs goes on, due time in ms.
+    old_from: i64,
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        let state = State {
+            done: 0,
+            live: Vec::new(),
+            departures: 0,
+            nodes_changed_at: None,
+            executors_changed_at: None,
+            has_orphans: false,
+            old_from: i64::MIN,
+        };
+        Self { state: Mutex::new(state) }
+    }
+}
+
+impl Rounds {
+    /// What the round that begins at `now` (ms) looks at, while these nodes live and so many executors have gone so far.
+    pub fn begin(&self, live: &[NodeId], departures: u64, now: i64) -> Looks {
+        let mut state = self.lock();
+        if state.nodes_changed_at.is_none() || state.live != live {
+            state.live = live.to_vec();
+            state.nodes_changed_at = Some(now);
+        }
+        if state.executors_changed_at.is_none() || state.departures != departures {
+            state.departures = departures;
+            state.executors_changed_at = Some(now);
+        }
+        let is_turn = state.done.is_multiple_of(SELDOM);
+        let lately = |at: Option<i64>| at.is_some_and(|at| (at..=at + WATCH_MS).contains(&now));
+        Looks {
+            at_nodes: is_turn || lately(state.nodes_changed_at),
+            at_executors: is_turn || lately(state.executors_changed_at) || state.has_orphans,
+        }
+    }
+
+    /// The round has come to its end; it counts if it could ask everything.
+    pub fn end(&self, is_whole: bool) {
+        self.lock().done += u64::from(is_whole);
+    }
+
+    /// Whether there are runs of executors that are gone of which nothing could be said yet.
+    pub fn orphans_left(&self, has_orphans: bool) {
+        self.lock().has_orphans = has_orphans;
+    }
+
+    /// Where the look at old runs goes on, due time in ms.
+    pub fn old_from(&self) -> i64 {
+        self.lock().old_from
+    }
+
+    /// It goes on there, or from the oldest on.
+    pub fn old_done(&self, next: Option<i64>) {
+        self.lock().old_from = next.unwrap_or(i64::MIN);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_asked_after_a_change_and_seldom_without_one() {
+        let rounds = Rounds::default();
+        let round = |live: &[i64], departures, now| {
+            let looks = rounds.begin(&live.iter().copied().map(NodeId).collect::<Vec<_>>(), departures, now);
+            rounds.end(true);
+            (looks.at_nodes, looks.at_executors)
+        };
+        let calm = WATCH_MS + 1;
+        assert_eq!(round(&[1, 2], 7, 0), (true, true), "the first");
+        assert_eq!(round(&[1, 2], 7, WATCH_MS), (true, true), "still lately");
+        let asked: Vec<_> = (0..10).map(|_| round(&[1, 2], 7, calm)).collect();
+        assert_eq!(asked.iter().filter(|looks| **looks == (true, true)).count(), 2);
+        assert_eq!(asked.iter().filter(|looks| **looks == (false, false)).count(), 8);
+        // Of the rounds after a change, each asks; of what did not change, it is asked as seldom as before.
+        let five = |live: &[i64], departures, now| {
+            let asked: Vec<_> = (0..5).map(|_| round(live, departures, now)).collect();
+            let count = |which: fn(&(bool, bool)) -> bool| asked.iter().filter(|looks| which(looks)).count();
+            (count(|looks| looks.0), count(|looks| looks.1))
+        };
+        assert_eq!(five(&[1], 7, calm), (5, 1), "a node has gone");
+        assert_eq!(five(&[1], 7, 3 * calm), (1, 1));
+        assert_eq!(five(&[1], 8, 3 * calm), (1, 5), "an executor has gone");
+        assert_eq!(five(&[1], 8, 5 * calm), (1, 1));
+        rounds.orphans_left(true);
+        assert_eq!(five(&[1], 8, 5 * calm), (1, 5), "nothing could be said of its runs");
+    }
+
+    #[test]
+    fn a_round_that_failed_is_asked_again() {
+        let rounds = Rounds::default();
+        for _ in 0..3 {
+            let looks = rounds.begin(&[NodeId(1)], 0, 0);
+            assert!(looks.at_nodes && looks.at_executors);
+            rounds.end(false);
+        }
+        assert_eq!(rounds.lock().done, 0);
+    }
+}
