@@ -6,6 +6,7 @@
 
 mod clock;
 mod executors;
+mod load_watch;
 mod membership;
 mod name;
 mod registry;
@@ -13,6 +14,7 @@ mod rules;
 
 pub use clock::{Clock, ClusterClock};
 pub use executors::{Executors, ExecutorsParts};
+pub use load_watch::{Behind, LoadChange, LoadWatch, Overload};
 pub use membership::{Membership, View};
 pub use name::await_free_name;
 pub use registry::{Registry, Snapshot};
