@@ -350,7 +350,7 @@ async fn missed_runs_end_without_being_claimed_and_what_is_due_comes_in_at_once(
     store.write((0..2_500).map(|id| fire(id, 60_000)));
     store.write((10_000..10_100).map(|id| fire(id, 0)));
     // Not missed, however late: what was started by hand.
-    store.write([run(20_000, NOW - 90_000)]);
+    store.write([Run { trigger: Trigger::Manual, ..run(20_000, NOW - 90_000) }]);
     loader.load_urgent().await.unwrap();
     assert_eq!(queue.len(), 101);
     let rows = store.runs.lock().unwrap();

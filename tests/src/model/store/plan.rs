@@ -15,7 +15,8 @@ impl PlanStore for ModelStore {
     async fn tasks_due(&self, until: i64, besides: &[TenantId], limit: u64) -> Result<Vec<Task>> {
         self.call("read due tasks", |state, _| {
             let wanted = |tenant: TenantId| !besides.contains(&tenant);
-            let due = state.tasks.values().filter(|row| row.view.next_fire_at <= until && wanted(row.view.tenant_id));
+            let due =
+                state.tasks.values().filter(|row| row.view.next_fire_at <= until && wanted(row.view.owner.tenant_id));
             let mut due: Vec<Task> = due.map(|row| state.task(row)).collect();
             due.sort_by_key(|task| task.next_fire_at);
             due.truncate(limit as usize);
