@@ -1,7 +1,7 @@
 //! The parts of a node, put together over any store, clock and transport. Production passes real
 //! ones and [`crate::node`] runs the parts; the simulator passes models and runs the parts itself.
 
-use crate::cluster::{Clock, Executors, ExecutorsParts, Membership, Registry, RuleBook};
+use crate::cluster::{Clock, Executors, ExecutorsParts, LoadChange, LoadWatch, Membership, Registry, RuleBook};
 use crate::dispatch::{
     Canceller, DispatchParts, DispatchSettings, Dispatcher, EndedRuns, OutputReader, TaskCache, Transport,
 };
@@ -10,7 +10,7 @@ use crate::domain::silence::Silence;
 use crate::housekeeping::{Aggregator, Housekeeper, HousekeepingSettings, StatisticsSettings};
 use crate::outcome::{OutboxWorker, Reaper, ReaperParts, ReaperSettings, ResultIngestion};
 use crate::pregenerate::{Backfiller, PregenerateSettings, Pregenerator};
-use crate::queue::{Loader, LoaderSettings, RunQueue};
+use crate::queue::{Loader, LoaderParts, LoaderSettings, MissedRuns, RunQueue};
 use crate::store::{Beat, NodeInfo, Result, Store};
 use std::sync::Arc;
 
@@ -51,6 +51,8 @@ pub struct Engine<S: Store + ?Sized> {
     pub executors: Executors,
     /// Claimed runs.
     pub queue: Arc<RunQueue>,
+    /// Whether more is due than is carried.
+    pub watch: Arc<LoadWatch>,
     /// Fills the queue.
     pub loader: Loader<S>,
     /// Writes ahead.
@@ -115,6 +117,9 @@ impl<S: Store + 'static> Engine<S> {
             },
             settings.dispatch,
         );
+        let watch = Arc::new(LoadWatch::new(settings.pregenerate.ahead_ms));
+        let misfire_after_ms = settings.dispatch.misfire_after_ms;
+        let missed = MissedRuns::new(store.clone(), clock.clone(), rules.clone(), misfire_after_ms);
         let output = OutputReader::new(store.clone(), registry.clone(), transport.clone());
         let reaper = Reaper::new(
             ReaperParts {
@@ -143,11 +148,15 @@ impl<S: Store + 'static> Engine<S> {
                 settings.loader.lead_ms,
             ),
             loader: Loader::new(
-                store.clone(),
-                clock.clone(),
-                membership.clone(),
-                rules.clone(),
-                queue.clone(),
+                LoaderParts {
+                    store: store.clone(),
+                    clock: clock.clone(),
+                    membership: membership.clone(),
+                    rules: rules.clone(),
+                    queue: queue.clone(),
+                    watch: watch.clone(),
+                },
+                missed,
                 settings.loader,
             ),
             pregenerator: Pregenerator::new(
@@ -155,6 +164,7 @@ impl<S: Store + 'static> Engine<S> {
                 clock.clone(),
                 membership.clone(),
                 ids.clone(),
+                watch.clone(),
                 settings.pregenerate,
             ),
             dispatcher: Arc::new(dispatcher),
@@ -172,6 +182,7 @@ impl<S: Store + 'static> Engine<S> {
             membership,
             registry,
             queue,
+            watch,
             ids,
             lead_ms: settings.loader.lead_ms,
         })
@@ -196,10 +207,35 @@ impl<S: Store + 'static> Engine<S> {
 
     /// Reads which nodes and executors are alive; returns whether the nodes changed.
     pub async fn look(&self) -> Result<bool> {
+        self.look_at_load();
         let changed = self.membership.look().await?;
         self.rules.refresh(&*self.store, self.clock.now_ms()).await?;
         self.registry.refresh(&*self.store, self.executors_alive_since(), self.clock.now_ms()).await?;
         Ok(changed)
+    }
+
+    /// Says when more is due than is carried, and when that is over.
+    fn look_at_load(&self) {
+        let now = self.clock.now_ms();
+        self.watch.dispatching(self.queue.ready_for_ms(now + self.lead_ms));
+        match self.watch.look(now) {
+            Some(LoadChange::Begins(overload)) => tracing::warn!(
+                claimed_late_ms = overload.worst.claiming_ms,
+                dispatched_late_ms = overload.worst.dispatching_ms,
+                written_ahead_ms = overload.worst.written_ahead_ms,
+                in_memory = self.queue.len(),
+                "overloaded: more is due than this node and its database carry. Runs start late; what is missed ends by its \
+                 task's misfire strategy. Give the database more, or fire less (docs/operating.md, Overload)"
+            ),
+            Some(LoadChange::Ends(overload)) => tracing::info!(
+                seconds = (now - overload.since) / 1_000,
+                claimed_late_ms = overload.worst.claiming_ms,
+                dispatched_late_ms = overload.worst.dispatching_ms,
+                written_ahead_ms = overload.worst.written_ahead_ms,
+                "no longer overloaded; the figures are the worst of that time"
+            ),
+            None => {}
+        }
     }
 
     /// An executor with a heartbeat at or after this instant is online, ms.

@@ -2759,6 +2759,30 @@ export interface components {
          * @enum {string}
          */
         Overlap: "auto" | "first" | "second" | "both";
+        /** @description More is due than a node and its database carry. */
+        Overload: {
+            /**
+             * Format: int64
+             * @description How long the longest waiting run that the node can claim has been due, ms.
+             */
+            claim_lag_ms: number;
+            /**
+             * Format: int64
+             * @description How long the longest waiting run in its memory has been ready for its dispatch, ms.
+             */
+            dispatch_lag_ms: number;
+            /**
+             * Format: int64
+             * @description Since when, epoch ms.
+             */
+            since: number;
+            /**
+             * Format: int64
+             * @description How far ahead the task that is most behind has been written, ms; negative when fires have passed. Null on a node
+             *     that does not write ahead.
+             */
+            written_ahead_ms?: number | null;
+        };
         /** @description A parent whose end makes the task run. */
         ParentLink: {
             /** @description Which end counts. */
@@ -4492,6 +4516,8 @@ export interface components {
             cluster_time: number;
             /** @description Id. */
             id: string;
+            /** @description There while more is due than this node and its database carry. */
+            overload?: null | components["schemas"]["Overload"];
             /** @description Runs in its memory. */
             queue_depth: number;
             /**

@@ -157,6 +157,29 @@ fn of_node(text: &mut Text, api: &Api) {
         "Whether runs are held because they may have run before the database was restored, until an operator decides.",
         u64::from(engine.rules.now().silences.iter().any(Silence::is_open)),
     );
+    let behind = engine.watch.behind();
+    text.gauge(
+        "carillon_overloaded",
+        "Whether more is due than this node and its database carry.",
+        u64::from(engine.watch.overload().is_some()),
+    );
+    text.gauge(
+        "carillon_claim_lag_seconds",
+        "How long the longest waiting run that this node can claim has been due.",
+        behind.claiming_ms as f64 / 1_000.0,
+    );
+    text.gauge(
+        "carillon_dispatch_lag_seconds",
+        "How long the longest waiting run in this node's memory has been ready for its dispatch.",
+        behind.dispatching_ms as f64 / 1_000.0,
+    );
+    if let Some(ahead_ms) = behind.written_ahead_ms {
+        text.gauge(
+            "carillon_written_ahead_seconds",
+            "How far ahead the task that is most behind has been written; negative when fires have passed. Only on the node that writes.",
+            ahead_ms as f64 / 1_000.0,
+        );
+    }
     text.gauges(
         "carillon_lease_held",
         "Whether this node holds the lease.",

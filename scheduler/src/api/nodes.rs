@@ -3,6 +3,7 @@
 use super::Api;
 use super::operation::{Operation, get};
 use super::problem::Problem;
+use crate::cluster::Overload as Overloaded;
 use crate::domain::Permission;
 use crate::store::{ClusterStore, LeaseState, NodeState};
 use actix_web::{HttpResponse, web};
@@ -89,6 +90,22 @@ struct ThisNode {
     rule_version: i64,
     /// Version of the IANA time zone database that it uses.
     time_zones: &'static str,
+    /// There while more is due than this node and its database carry.
+    overload: Option<Overload>,
+}
+
+/// More is due than a node and its database carry.
+#[derive(Serialize, ToSchema)]
+struct Overload {
+    /// Since when, epoch ms.
+    since: i64,
+    /// How long the longest waiting run that the node can claim has been due, ms.
+    claim_lag_ms: i64,
+    /// How long the longest waiting run in its memory has been ready for its dispatch, ms.
+    dispatch_lag_ms: i64,
+    /// How far ahead the task that is most behind has been written, ms; negative when fires have passed. Null on a node
+    /// that does not write ahead.
+    written_ahead_ms: Option<i64>,
 }
 
 /// Nodes.
@@ -129,8 +146,20 @@ async fn nodes(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
         cluster_time: api.engine.clock.now_ms(),
         rule_version: api.engine.rules.now().version,
         time_zones: chrono_tz::IANA_TZDB_VERSION,
+        overload: overload(&api),
     };
     Ok(HttpResponse::Ok().json(Nodes { items, leases, this }))
+}
+
+fn overload(api: &Api) -> Option<Overload> {
+    let Overloaded { since, .. } = api.engine.watch.overload()?;
+    let behind = api.engine.watch.behind();
+    Some(Overload {
+        since,
+        claim_lag_ms: behind.claiming_ms,
+        dispatch_lag_ms: behind.dispatching_ms,
+        written_ahead_ms: behind.written_ahead_ms,
+    })
 }
 
 async fn leases(api: &Api, nodes: &[NodeState]) -> Result<Vec<Lease>, Problem> {

@@ -7,6 +7,7 @@
 mod clock;
 mod executors;
 mod group_commit;
+mod load_watch;
 mod membership;
 mod name;
 mod registry;
@@ -17,6 +18,7 @@ mod fixture;
 
 pub use clock::{Clock, ClusterClock};
 pub use executors::{Executors, ExecutorsParts};
+pub use load_watch::{Behind, LoadChange, LoadWatch, Overload};
 pub use membership::{Membership, View};
 pub use name::await_free_name;
 pub use registry::{Registry, Snapshot};

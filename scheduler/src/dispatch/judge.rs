@@ -3,8 +3,9 @@
 use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::OutgoingRun;
 use crate::domain::instant::local_words;
+use crate::domain::missed;
 use crate::domain::rules::WindowAction;
-use crate::domain::task::{Maintenance, MisfireStrategy};
+use crate::domain::task::Maintenance;
 use crate::domain::{Reason, Run, Status, Task, TaskId, Transition, Trigger};
 use crate::queue::returned_to_all;
 use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore};
@@ -102,16 +103,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         None
     }
 
-    /// Whether a run was claimed so late that the misfire strategy decides. What its tenant's quota
-    /// delayed, or what has waited for others or for an executor, was not missed.
     fn is_overdue(&self, run: &Run) -> bool {
-        run.trigger == Trigger::Schedule
-            && !matches!(run.reason, Reason::OverQuota | Reason::NoExecutor)
-            && !run.reason.is_wait()
-            && run.attempt == 0
-            && run.failures == 0
-            && run.queued_at > 0
-            && run.due_time < run.queued_at - self.settings.misfire_after_ms
+        missed::is_missed(run, run.queued_at, self.settings.misfire_after_ms)
     }
 
     /// Fires that wait for as long as the overdue ones of this batch, or longer.
@@ -130,7 +123,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             let mut written_until: HashMap<TaskId, i64> = HashMap::new();
             for task in self.store.tasks(&ids).await? {
                 written_until.insert(task.id, task.next_fire_at);
-                overdue.insert(task.id, unwritten(&task, due_before));
+                overdue.insert(task.id, missed::unwritten(&task, due_before));
             }
             for (task, fire_time) in self.store.overdue(&since, due_before, OVERDUE_MAX).await? {
                 if written_until.get(&task).is_none_or(|until| fire_time < *until) {
@@ -141,29 +134,14 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         Ok(overdue)
     }
 
-    /// Why a run that was missed does not run: by the same policy as one that was not even
-    /// written in time.
+    /// Why a run that was missed does not run.
     fn missed(&self, run: &Run, task: &Task, overdue: &Overdue) -> Option<String> {
         if !self.is_overdue(run) {
             return None;
         }
-        let spec = &task.spec;
         let later = overdue.get(&task.id).map_or(&[][..], Vec::as_slice);
         let later = later.iter().take_while(|fire_time| **fire_time > run.fire_time).count();
-        let late = run.queued_at - run.due_time;
-        match spec.misfire_strategy {
-            MisfireStrategy::Skip => Some(format!("claimed {late} ms late; skipped by policy")),
-            MisfireStrategy::FireOnce if later > 0 => {
-                Some(format!("claimed {late} ms late; a later fire stands for it"))
-            }
-            MisfireStrategy::FireAll if later >= usize::try_from(spec.misfire_max).unwrap_or(0) => {
-                Some(format!("claimed {late} ms late; only the latest {} are made up for", spec.misfire_max))
-            }
-            MisfireStrategy::FireAll if spec.misfire_max_late_ms > 0 && late > spec.misfire_max_late_ms => {
-                Some(format!("claimed {late} ms late; more than {} ms are not made up for", spec.misfire_max_late_ms))
-            }
-            _ => None,
-        }
+        missed::why_left_out(task, run.queued_at - run.due_time, later)
     }
 
     /// The step of a run whose time lies in a maintenance window. What a person starts runs all
@@ -189,15 +167,6 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             }
         })
     }
-}
-
-/// Missed fires of a task without a log, as many as its policy may ask for, latest first.
-fn unwritten(task: &Task, due_before: i64) -> Vec<i64> {
-    let most = usize::try_from(task.spec.misfire_max).unwrap_or(0).max(1);
-    let fires = std::iter::successors(Some(task.next_fire_at), |at| Some(task.schedule.next_after(*at)));
-    let mut missed: Vec<i64> = fires.take_while(|at| *at < due_before).take(most).collect();
-    missed.reverse();
-    missed
 }
 
 /// A run that the schedule named belongs to the definition that it was written for.

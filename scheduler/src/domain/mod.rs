@@ -21,6 +21,7 @@ pub mod id;
 pub mod id_source;
 pub mod instant;
 pub mod links;
+pub mod missed;
 pub mod order;
 pub mod owner;
 pub mod permit;

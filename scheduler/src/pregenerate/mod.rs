@@ -8,13 +8,14 @@ mod backfill;
 
 pub use backfill::Backfiller;
 
-use crate::cluster::{Clock, Membership};
+use crate::cluster::{Clock, LoadWatch, Membership};
 use crate::domain::plan::{Window, plan_besides};
-use crate::domain::{AppId, IdSource, Task, TaskId};
+use crate::domain::{AppId, IdSource, Task, TaskId, TenantId};
 use crate::metrics::{OTHER_APPS, RUNS_ENDED};
-use crate::store::{ClusterStore, Fence, LeaseName, PlanStore, Result};
+use crate::store::{ClusterStore, Fence, LEFT_OUT_MAX, LeaseName, PlanStore, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Distances of pre-generation, ms.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +34,27 @@ const TASKS_MAX: u64 = 500;
 /// Logs written in one transaction, about.
 const LOGS_TARGET: usize = 2_000;
 
+/// Tasks with missed fires in one transaction: each gets its rows for those and a good while beyond, so that what is behind
+/// does not stay behind.
+const MISSED_TASKS_MAX: usize = 8;
+
+/// While pages of tasks are filled by some tenants and are behind, the tasks of all others are looked for this often, ms.
+const OTHERS_EVERY_MS: i64 = 500;
+
+/// Pages of those others in one such look at most.
+const OTHERS_PAGES_MAX: usize = 4;
+
+/// A tenant with more than this part of a page fills it: the same as for claims.
+const PAGE_PARTS: usize = LEFT_OUT_MAX + 1;
+
+/// What is written less far ahead than this is behind, ms.
+const NEAR_MS: i64 = 30_000;
+
+/// When it makes way, it rests so many times as long as it has just worked, ms at most …
+const REST_TIMES: i64 = 4;
+/// … this.
+const REST_MAX_MS: i64 = 1_000;
+
 /// Most cancelled fires that are read at once; earlier ones are left to the unique index.
 const SKIPPED_MAX: u64 = 10_000;
 
@@ -45,8 +67,17 @@ pub struct Pregenerator<S: ?Sized> {
     clock: Arc<dyn Clock>,
     membership: Arc<Membership>,
     ids: Arc<IdSource>,
+    watch: Arc<LoadWatch>,
     settings: PregenerateSettings,
     fence: Mutex<Option<Fence>>,
+}
+
+/// One tick of the lease holder.
+struct Round {
+    fence: Fence,
+    written: usize,
+    /// When the tasks of tenants with few of them are looked for again, ms.
+    others_at: i64,
 }
 
 impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
@@ -56,9 +87,10 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         clock: Arc<dyn Clock>,
         membership: Arc<Membership>,
         ids: Arc<IdSource>,
+        watch: Arc<LoadWatch>,
         settings: PregenerateSettings,
     ) -> Self {
-        Self { store, clock, membership, ids, settings, fence: Mutex::default() }
+        Self { store, clock, membership, ids, watch, settings, fence: Mutex::default() }
     }
 
     /// Writes everything that falls into the window, if this node has the lease. Returns how many
@@ -71,24 +103,84 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             tracing::info!(fence = fence.map(|fence| fence.number), "pre-generation lease changed hands");
             *self.lock() = fence;
         }
-        let Some(fence) = fence else { return Ok(0) };
-        let mut written = 0;
+        let Some(fence) = fence else {
+            self.watch.written_ahead(None);
+            return Ok(0);
+        };
+        let mut round = Round { fence, written: 0, others_at: i64::MIN };
         for _ in 0..ROUNDS_MAX {
-            let tasks = self.store.tasks_due(self.until(), TASKS_MAX).await?;
-            if tasks.is_empty() {
+            let tasks = self.store.tasks_due(self.until(), &[], TASKS_MAX).await?;
+            let ahead = tasks.first().map_or(self.settings.ahead_ms, |task| task.next_fire_at - self.clock.now_ms());
+            self.watch.written_ahead(Some(ahead));
+            let is_full = tasks.len() as u64 >= TASKS_MAX;
+            let heavy = if is_full && ahead < NEAR_MS { heavy(&tasks) } else { Vec::new() };
+            if tasks.is_empty() || !self.write_page(&mut round, tasks, &heavy).await? {
                 break;
             }
-            let Some(logs) = self.write(Some(fence), &tasks).await? else {
-                tracing::warn!(
-                    fence = fence.number,
-                    "lost the pre-generation lease while writing; nothing was written"
-                );
-                *self.lock() = None;
-                break;
-            };
-            written += logs;
         }
-        Ok(written)
+        Ok(round.written)
+    }
+
+    /// Writes for these tasks, a transaction at a time. In between, tasks of tenants that are not `heavy` come first, and
+    /// runs that are due. `false` when the lease is lost.
+    async fn write_page(&self, round: &mut Round, tasks: Vec<Task>, heavy: &[TenantId]) -> Result<bool> {
+        for tasks in self.transactions(tasks) {
+            let began = self.clock.now_ms();
+            if !heavy.is_empty() && began >= round.others_at {
+                if !self.write_others(round, heavy).await? {
+                    return Ok(false);
+                }
+                round.others_at = self.clock.now_ms() + OTHERS_EVERY_MS;
+            }
+            let began = self.clock.now_ms();
+            if !self.write_fenced(round, &tasks).await? {
+                return Ok(false);
+            }
+            if self.watch.should_make_way() {
+                let rest = ((self.clock.now_ms() - began).max(1) * REST_TIMES).min(REST_MAX_MS);
+                tokio::time::sleep(Duration::from_millis(rest.unsigned_abs())).await;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes for tenants that stand behind those that fill the pages. `false` when the lease is lost.
+    async fn write_others(&self, round: &mut Round, heavy: &[TenantId]) -> Result<bool> {
+        for _ in 0..OTHERS_PAGES_MAX {
+            let tasks = self.store.tasks_due(self.until(), heavy, TASKS_MAX).await?;
+            let is_full = tasks.len() as u64 >= TASKS_MAX;
+            for tasks in self.transactions(tasks) {
+                if !self.write_fenced(round, &tasks).await? {
+                    return Ok(false);
+                }
+            }
+            if !is_full {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// `false` when the lease is lost.
+    async fn write_fenced(&self, round: &mut Round, tasks: &[Task]) -> Result<bool> {
+        let Some(logs) = self.write(Some(round.fence), tasks).await? else {
+            let fence = round.fence.number;
+            tracing::warn!(fence, "lost the pre-generation lease while writing; nothing was written");
+            *self.lock() = None;
+            return Ok(false);
+        };
+        round.written += logs;
+        Ok(true)
+    }
+
+    /// Cuts tasks into what is written at once: few that have missed fires, many others.
+    fn transactions(&self, tasks: Vec<Task>) -> Vec<Vec<Task>> {
+        let missed_before = self.clock.now_ms() - self.settings.misfire_after_ms;
+        let (missed, others): (Vec<Task>, Vec<Task>) =
+            tasks.into_iter().partition(|task| task.next_fire_at < missed_before);
+        let mut parts: Vec<Vec<Task>> = missed.chunks(MISSED_TASKS_MAX).map(<[Task]>::to_vec).collect();
+        parts.extend((!others.is_empty()).then_some(others));
+        parts
     }
 
     /// Writes the window of one task at once, without the lease: right after it was started or
@@ -166,4 +258,16 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Fence>> {
         self.fence.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Tenants that fill a page of tasks.
+fn heavy(tasks: &[Task]) -> Vec<TenantId> {
+    let mut counts: HashMap<TenantId, usize> = HashMap::new();
+    for task in tasks {
+        *counts.entry(task.tenant_id).or_default() += 1;
+    }
+    let mut heavy: Vec<TenantId> =
+        counts.into_iter().filter(|(_, n)| *n > tasks.len() / PAGE_PARTS).map(|(id, _)| id).collect();
+    heavy.sort_unstable();
+    heavy
 }

@@ -75,6 +75,15 @@ impl FairQueue {
         self.waiting.peek().map(|Reverse((at, _))| *at)
     }
 
+    /// The earliest instant for which a run is ready by `until` that may leave.
+    pub fn oldest_ready(&self, until: i64) -> Option<i64> {
+        let limit = UNDER_WAY_FLOOR.max(UNDER_WAY_MAX.saturating_sub(self.under_way));
+        let may_go = self.tenants.values().filter(|tenant| tenant.under_way < limit);
+        let first = may_go.filter_map(|tenant| tenant.due.peek());
+        let due = first.filter_map(|Reverse((_, id))| Some(self.runs.get(id)?.due_time));
+        self.next_look().into_iter().chain(due).filter(|at| *at <= until).min()
+    }
+
     /// Adds a run to be looked at from `at` on. Of a run that is already inside the newer version
     /// stays, in the place of the older one.
     pub fn push(&mut self, at: i64, run: Run) {

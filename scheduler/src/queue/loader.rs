@@ -3,11 +3,12 @@
 
 use super::RunQueue;
 use super::fair_queue::Admission;
+use super::missed::MissedRuns;
 use super::page::{Heavy, Page};
-use crate::cluster::{Clock, Membership, RuleBook};
+use crate::cluster::{Clock, LoadWatch, Membership, RuleBook};
 use crate::domain::{LogId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
-use crate::store::{BATCH_MAX, ClaimStore, DispatchStore, DueRange, LeftOut, Result, Share};
+use crate::store::{BATCH_MAX, ClaimStore, DispatchStore, DueRange, LeftOut, PlanStore, Result, Share};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -38,6 +39,46 @@ const COMPARE_EVERY: u32 = 6;
 /// every so many.
 const OTHERS_EVERY: usize = 2;
 
+/// While missed runs are being ended, what is due later is claimed before them, except at every so many loads: there are
+/// runs among them that go on.
+const MISSED_FIRST_EVERY: u32 = 8;
+
+/// What a load claims.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    share: Option<Share>,
+    /// How long before their due time, ms.
+    ahead_ms: i64,
+    missed: Missed,
+}
+
+/// How a load meets missed runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missed {
+    /// It has not met any.
+    Unknown,
+    /// Those that remain are to be claimed.
+    Ended,
+    /// They are left to a later load.
+    Later,
+}
+
+/// What a loader works with.
+pub struct LoaderParts<S: ?Sized> {
+    /// The database.
+    pub store: Arc<S>,
+    /// Cluster time.
+    pub clock: Arc<dyn Clock>,
+    /// This node.
+    pub membership: Arc<Membership>,
+    /// What is held.
+    pub rules: Arc<RuleBook>,
+    /// What it fills.
+    pub queue: Arc<RunQueue>,
+    /// Hears how late the node claims.
+    pub watch: Arc<LoadWatch>,
+}
+
 /// The loader of one node.
 pub struct Loader<S: ?Sized> {
     store: Arc<S>,
@@ -52,22 +93,20 @@ pub struct Loader<S: ?Sized> {
     inherits: AtomicBool,
     /// Full loads in a row at which everything looked at was late.
     late_loads: AtomicU32,
+    missed: MissedRuns<S>,
+    watch: Arc<LoadWatch>,
+    /// Loads in a row that left missed runs to a later one.
+    missed_later: AtomicU32,
     /// Two claims at once could be of the same rows, and each take them for its own. Held for a
     /// page: what is due almost at once does not wait for a long load.
     one_at_a_time: tokio::sync::Mutex<()>,
 }
 
-impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
+impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
     /// Over the node's parts. The first tick returns what an earlier process of this node's name left behind to all nodes:
     /// should that process still live, its copies lose at the version.
-    pub fn new(
-        store: Arc<S>,
-        clock: Arc<dyn Clock>,
-        membership: Arc<Membership>,
-        rules: Arc<RuleBook>,
-        queue: Arc<RunQueue>,
-        settings: LoaderSettings,
-    ) -> Self {
+    pub fn new(parts: LoaderParts<S>, missed: MissedRuns<S>, settings: LoaderSettings) -> Self {
+        let LoaderParts { store, clock, membership, rules, queue, watch } = parts;
         Self {
             store,
             clock,
@@ -78,6 +117,9 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
             unsure: AtomicBool::new(false),
             inherits: AtomicBool::new(true),
             late_loads: AtomicU32::new(0),
+            missed,
+            watch,
+            missed_later: AtomicU32::new(0),
             one_at_a_time: tokio::sync::Mutex::default(),
         }
     }
@@ -165,9 +207,14 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
             self.adopt().await?;
         }
         let mut loaded = 0;
+        let mut range = Range { share, ahead_ms, missed: Missed::Unknown };
         for pages in 1.. {
-            let page = self.page(share, ahead_ms, None).await?;
+            let page = self.page(range, None).await?;
             loaded += page.claimed;
+            if page.has_missed {
+                range.missed = self.end_missed(share).await?;
+                continue;
+            }
             if !page.is_full() {
                 break;
             }
@@ -175,7 +222,7 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
             // where one tenant must not stand before the others.
             let others_wait = share.is_none() && !page.heavy.is_empty();
             if others_wait && (page.is_stuck() || pages % OTHERS_EVERY == 1) {
-                loaded += self.fill_others(page.heavy.clone(), ahead_ms).await?;
+                loaded += self.fill_others(page.heavy.clone(), range).await?;
             }
             if page.is_stuck() {
                 break;
@@ -185,11 +232,15 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
     }
 
     /// Claims what lies behind the rows of heavy tenants.
-    async fn fill_others(&self, mut heavy: Heavy, ahead_ms: i64) -> Result<usize> {
+    async fn fill_others(&self, mut heavy: Heavy, mut range: Range) -> Result<usize> {
         let mut loaded = 0;
         loop {
-            let page = self.page(None, ahead_ms, Some(&heavy.left_out())).await?;
+            let page = self.page(range, Some(&heavy.left_out())).await?;
             loaded += page.claimed;
+            if page.has_missed {
+                range.missed = self.end_missed(range.share).await?;
+                continue;
+            }
             let more_left_out = heavy.join(&page.heavy) && heavy.fits();
             if !page.is_full() || (page.is_stuck() && !more_left_out) {
                 return Ok(loaded);
@@ -197,31 +248,57 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
         }
     }
 
+    /// Ends missed runs that are not to run: of this node's share first, which no other node looks at.
+    async fn end_missed(&self, share: Option<Share>) -> Result<Missed> {
+        let own = self.membership.view().share;
+        let is_done = self.missed.end(Some(own)).await?
+            && (share == Some(own) || own.total == 1 || self.missed.end(None).await?);
+        let later = if is_done { 0 } else { self.missed_later.load(Ordering::Relaxed) + 1 };
+        self.missed_later.store(later, Ordering::Relaxed);
+        Ok(if later % MISSED_FIRST_EVERY == 0 { Missed::Ended } else { Missed::Later })
+    }
+
     /// Claims one page of what may come in.
-    async fn page(&self, share: Option<Share>, ahead_ms: i64, besides: Option<&LeftOut>) -> Result<Page> {
+    async fn page(&self, range: Range, besides: Option<&LeftOut>) -> Result<Page> {
         let _alone = self.one_at_a_time.lock().await;
         let now = self.clock.now_ms();
-        let due = DueRange { after: self.rules.held_until(now).unwrap_or(i64::MIN), until: now + ahead_ms };
+        let held = self.rules.held_until(now).unwrap_or(i64::MIN);
+        let after = if range.missed == Missed::Later { held.max(self.missed.due_before(now)) } else { held };
+        let due = DueRange { after, until: now + range.ahead_ms };
         let limit = self.queue.room().min(BATCH_MAX);
         if limit == 0 {
             return Ok(Page { limit: 1, ..Page::default() });
         }
         let mut rows = match besides {
             Some(left_out) => self.store.claimable_besides(left_out, due, limit as u64).await?,
-            None => self.store.claimable(share, due, limit as u64).await?,
+            None => self.store.claimable(range.share, due, limit as u64).await?,
         };
         let found = rows.len();
         rows.truncate(limit);
+        if range.missed == Missed::Unknown && self.missed.is_among(&rows, now) {
+            self.tell_late(&rows, now);
+            return Ok(Page { has_missed: true, limit, found, ..Page::default() });
+        }
         let Admission { admitted, refused } = self.queue.admit(rows);
+        if range.missed != Missed::Later {
+            self.tell_late(&admitted, now);
+        }
         let heavy = if found < limit { Heavy::default() } else { Heavy::of(&admitted, &refused) };
         let tried = admitted.len();
         let claimed = self.store.claim(self.membership.id(), admitted, self.clock.now_ms()).await;
         let claimed = claimed.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
         METRICS.claims_won.add(claimed.len() as u64);
         METRICS.claims_lost.add(tried.saturating_sub(claimed.len()) as u64);
-        let page = Page { claimed: claimed.len(), refused: refused.len(), limit, found, heavy };
+        let page = Page { claimed: claimed.len(), refused: refused.len(), limit, found, heavy, has_missed: false };
         self.queue.push(claimed);
         Ok(page)
+    }
+
+    /// Tells how late the earliest of these runs is, which are to be claimed now: those that have waited in the database for
+    /// nothing but a node.
+    fn tell_late(&self, runs: &[Run], now: i64) {
+        let waited = runs.iter().filter(|run| run.attempt == 0 && run.reason == Reason::None);
+        self.watch.claiming(waited.map(|run| now - run.due_time).max().unwrap_or(0));
     }
 
     /// After an error whose effect is unknown: every row that the database says is queued here comes in, unless it is

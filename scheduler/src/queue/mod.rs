@@ -9,6 +9,7 @@ mod batch;
 mod blocked;
 mod fair_queue;
 mod loader;
+mod missed;
 mod page;
 mod run_queue;
 mod shared;
@@ -16,7 +17,8 @@ mod shared;
 pub use batch::{Batch, UnderWay};
 pub use blocked::BlockedRuns;
 pub(crate) use loader::returned_to_all;
-pub use loader::{Loader, LoaderSettings};
+pub use loader::{Loader, LoaderParts, LoaderSettings};
+pub use missed::MissedRuns;
 pub use run_queue::RunQueue;
 
 #[cfg(test)]

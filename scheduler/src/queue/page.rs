@@ -18,6 +18,8 @@ pub struct Page {
     pub found: usize,
     /// Whom to leave out, so that the others come in.
     pub heavy: Heavy,
+    /// Nothing was claimed: there are missed runs among them, which end in a cheaper way first.
+    pub has_missed: bool,
 }
 
 /// Tenants that take up pages, each with its rows in them.

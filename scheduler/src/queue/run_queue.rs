@@ -45,6 +45,12 @@ impl RunQueue {
         self.capacity.saturating_sub(self.shared.lock().order.held() + self.blocked.len())
     }
 
+    /// How long the longest waiting run has been ready for its dispatch at `until` (ms), ms. Runs that wait for others, or
+    /// for their tenant's share of what is under way, do not count.
+    pub fn ready_for_ms(&self, until: i64) -> i64 {
+        self.shared.lock().order.oldest_ready(until).map_or(0, |at| until - at)
+    }
+
     /// Which of `runs` their tenants may claim: see [`FairQueue::admit`].
     pub(super) fn admit(&self, runs: Vec<Run>) -> Admission {
         let blocked = self.blocked.by_tenant();

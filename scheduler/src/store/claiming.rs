@@ -1,12 +1,12 @@
 //! INIT and RETRY rows → the queue of one node.
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Kind};
 use super::rows::RUN_COLUMNS;
-use super::sql::{DUE_TIME, ID_VERSION, INIT, QUEUED, RETRY};
+use super::sql::{CANCELLED, DUE_TIME, EXPIRED, ID_VERSION, INIT, QUEUED, RETRY};
 use super::template::Text as _;
-use super::values::{list, to_json};
-use super::{ClaimStore, DueRange, LEFT_OUT_MAX, LeftOut, Result, Share, SqlStore};
-use crate::domain::{LogId, NodeId, Run, Status, TenantId};
+use super::values::{clean, list, to_json};
+use super::{ClaimStore, DueRange, LEFT_OUT_MAX, LeftOut, MissedQuestion, Result, Share, SqlStore, UnclaimedEnd};
+use crate::domain::{LogId, NodeId, Run, Status, TaskId, TenantId};
 use async_trait::async_trait;
 use sea_orm::Value;
 use std::collections::HashSet;
@@ -26,6 +26,30 @@ statements!(
          WHERE +l.status = {QUEUED} AND l.node_id = {{2}}",
         d.batch(1, ID_VERSION)
     ),
+    MISSED_AT = |d| format!(
+        "SELECT m.task_id, m.fire_time FROM (SELECT l.task_id, l.fire_time, v.n_place, ROW_NUMBER() OVER (PARTITION BY \
+         l.task_id ORDER BY l.fire_time DESC) AS place FROM {} task_log l ON l.task_id = v.n_id AND \
+         l.fire_time >= v.n_from AND l.fire_time < v.n_until WHERE ((l.due_time < {{2}} AND l.trigger_kind = 'schedule') \
+         OR l.trigger_kind = 'misfire') AND l.parent_id = 0 AND +l.status NOT IN ({EXPIRED}, {CANCELLED})) m \
+         WHERE m.place = m.n_place",
+        d.batch(1, &[("id", Kind::Big), ("from", Kind::Big), ("until", Kind::Big), ("place", Kind::Big)])
+    ),
+    EXPIRE = |d| {
+        d.update_rows(
+        "task_log",
+        &format!(
+            "status = {EXPIRED}, reason = v.n_reason, message = v.n_message, queued_at = {{2}}, finished_at = {{2}}, \
+             version = l.version + 1"
+        ),
+        END_ROW,
+        &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {INIT}"),
+    )
+    },
+    EXPIRED_ROWS = |d| format!(
+        "SELECT l.id FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
+         WHERE +l.status = {EXPIRED} AND l.queued_at = {{2}} AND l.finished_at = {{2}}",
+        d.batch(1, END_ROW)
+    ),
     QUEUED_OF = |_| format!(
         "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id = {{1}} \
          ORDER BY l.due_time LIMIT {{2}}"
@@ -36,6 +60,9 @@ statements!(
         d.ids(1)
     ),
 );
+
+const END_ROW: &[(&str, Kind)] =
+    &[("id", Kind::Big), ("version", Kind::Big), ("reason", Kind::Text), ("message", Kind::Text)];
 
 /// A share as half of all rows in PostgreSQL's eyes: a plain comparison of an expression would be
 /// one row in two hundred, for which it reads and sorts everything that is due.
@@ -116,6 +143,29 @@ impl ClaimStore for SqlStore {
         };
         let ours = runs.into_iter().filter(|run| mine.as_ref().is_none_or(|ids| ids.contains(&run.id)));
         Ok(ours.map(|run| Run { version: run.version + 1, status: Status::Queued, queued_at: now, ..run }).collect())
+    }
+
+    async fn missed_at(&self, questions: &[MissedQuestion], due_before: i64) -> Result<Vec<(TaskId, i64)>> {
+        const ACTION: &str = "read missed fires";
+        if questions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows: Vec<_> = questions.iter().map(|asked| (asked.task, asked.from, asked.until, asked.place)).collect();
+        self.query(ACTION, &MISSED_AT, [to_json(ACTION, &rows)?.into(), due_before.into()]).await
+    }
+
+    async fn expire_unclaimed(&self, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>> {
+        const ACTION: &str = "end unclaimed runs";
+        if ends.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let row = |end: &UnclaimedEnd| (end.id, end.version, end.reason.as_str(), clean(&end.message));
+        let rows = to_json(ACTION, &ends.iter().map(row).collect::<Vec<_>>())?;
+        if self.execute(ACTION, &EXPIRE, [rows.clone().into(), now.into()]).await? == ends.len() as u64 {
+            return Ok(ends.iter().map(|end| end.id).collect());
+        }
+        let read = self.query(ACTION, &EXPIRED_ROWS, [rows.into(), now.into()]);
+        Ok(read.await?.into_iter().collect())
     }
 
     async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>> {

@@ -13,7 +13,7 @@ use super::{BUCKETS, Fence, FoundTasks, PlanStore, Result, SqlStore, StoreError}
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{LogId, Status, Task, TaskId};
+use crate::domain::{LogId, Status, Task, TaskId, TenantId};
 use async_trait::async_trait;
 use sea_orm::QueryResult;
 use std::collections::HashSet;
@@ -22,6 +22,12 @@ statements!(
     TASKS_DUE = |_| format!(
         "SELECT {TASK_COLUMNS}, {} FROM task WHERE next_fire_at <= {{1}} ORDER BY next_fire_at LIMIT {{2}} OFFSET {{3}}",
         spec_list("")
+    ),
+    TASKS_DUE_BESIDES = |d| format!(
+        "SELECT {TASK_COLUMNS}, {} FROM task WHERE next_fire_at <= {{1}} AND tenant_id NOT IN {} ORDER BY next_fire_at \
+         LIMIT {{2}} OFFSET {{3}}",
+        spec_list(""),
+        d.ids(4)
     ),
     TASKS = |d| format!("SELECT {TASK_COLUMNS}, {} FROM task WHERE id IN {}", spec_list(""), d.ids(1)),
     MOVE_WATERMARKS = |d| d.update_rows(
@@ -129,12 +135,18 @@ fn may_take_over() -> String {
 
 #[async_trait]
 impl PlanStore for SqlStore {
-    async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>> {
+    async fn tasks_due(&self, until: i64, besides: &[TenantId], limit: u64) -> Result<Vec<Task>> {
         const ACTION: &str = "read the tasks that fall due";
+        let left_out = list(ACTION, besides.iter())?;
         let mut passed = 0;
         loop {
-            let values = [until.into(), limit.into(), passed.into()];
-            let rows = self.fetch(ACTION, TASKS_DUE.on(self.backend).bind(values)).await?;
+            let statement = if besides.is_empty() {
+                TASKS_DUE.on(self.backend).bind([until.into(), limit.into(), passed.into()])
+            } else {
+                let values = [until.into(), limit.into(), passed.into(), left_out.clone().into()];
+                TASKS_DUE_BESIDES.on(self.backend).bind(values)
+            };
+            let rows = self.fetch(ACTION, statement).await?;
             let count = rows.len() as u64;
             let mut found = read_tasks(&rows)?;
             self.fill_calendars(&mut found).await?;

@@ -3,7 +3,7 @@
 use crate::fixture::{World, ids};
 use carillon::domain::plan::Plan;
 use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
-use carillon::store::{DueRange, LEFT_OUT_MAX, LeftOut, NewTask, Share};
+use carillon::store::{DueRange, LEFT_OUT_MAX, LeftOut, MissedQuestion, NewTask, Share, UnclaimedEnd};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ cases!(
     a_claim_repeated_answers_the_same_and_others_get_nothing,
     two_claimers_at_once_never_both_get_a_run,
     the_queues_of_a_node_and_of_the_dead,
+    missed_fires_are_counted_from_the_latest,
+    a_run_that_expires_unclaimed_does_so_once,
 );
 
 async fn claimable_runs_come_earliest_first_up_to_the_instant(world: World) {
@@ -176,4 +178,52 @@ async fn the_queues_of_a_node_and_of_the_dead(world: World) {
     assert_eq!(ids(&others(&[1]).await.unwrap()), ids(&runs[2..5]));
     assert_eq!(ids(&others(&[3, 1, 2]).await.unwrap()), Vec::<LogId>::new());
     assert_eq!(ids(&world.store.queued_of_others(&[NodeId(1)], 2).await.unwrap()), ids(&runs[2..4]));
+}
+
+async fn missed_fires_are_counted_from_the_latest(world: World) {
+    let runs = world.runs(6).await;
+    let (task, at) = (runs[0].task_id, |place: usize| runs[place].fire_time);
+    let place = async |place, from, until, due_before| {
+        let asked = [MissedQuestion { task, from, until, place }];
+        world.store.missed_at(&asked, due_before).await.unwrap().into_iter().map(|(_, at)| at).collect::<Vec<_>>()
+    };
+    let (all, end) = (at(0), at(5) + 1);
+    assert_eq!(place(1, all, end, end).await, [at(5)]);
+    assert_eq!(place(6, all, end, end).await, [at(0)]);
+    assert_eq!(place(7, all, end, end).await, [] as [i64; 0], "there are not so many");
+    assert_eq!(place(1, all, at(5), end).await, [at(4)], "what is written meanwhile does not count");
+    assert_eq!(place(1, all, end, at(3)).await, [at(2)], "nor what is not due yet");
+    assert_eq!(place(3, at(4), end, end).await, [] as [i64; 0], "nor what was before");
+    world.moved(&runs[5], Status::Cancelled, Reason::CancelledManually).await;
+    world.moved(&runs[4], Status::Expired, Reason::MisfireSkipped).await;
+    assert_eq!(place(1, all, end, end).await, [at(3)], "nor what has ended without running");
+    let other = run_of(&world, world.owner, 5, 0).await;
+    let asked = |task, place| MissedQuestion { task, from: 0, until: i64::MAX, place };
+    let both = [asked(task, 2), asked(other.task_id, 1)];
+    let found: BTreeSet<_> = world.store.missed_at(&both, i64::MAX).await.unwrap().into_iter().collect();
+    assert_eq!(found, BTreeSet::from([(task, at(2)), (other.task_id, other.fire_time)]));
+}
+
+async fn a_run_that_expires_unclaimed_does_so_once(world: World) {
+    let runs = world.runs(4).await;
+    let end = |run: &Run| UnclaimedEnd {
+        id: run.id,
+        version: run.version,
+        reason: Reason::MisfireSkipped,
+        message: "too late".to_owned(),
+    };
+    world.store.claim(NodeId(1), vec![runs[2].clone()], world.now).await.unwrap();
+    world.moved(&runs[3], Status::Cancelled, Reason::CancelledManually).await;
+    let ends: Vec<UnclaimedEnd> = runs.iter().map(end).collect();
+    let ours = BTreeSet::from([runs[0].id, runs[1].id]);
+    let ended =
+        async |now| world.store.expire_unclaimed(&ends, now).await.unwrap().into_iter().collect::<BTreeSet<_>>();
+    assert_eq!(ended(world.now + 7).await, ours, "one is another node's, one has ended");
+    assert_eq!(ended(world.now + 7).await, ours, "repeated, it answers the same");
+    assert_eq!(ended(world.now + 8).await, BTreeSet::new(), "another comes too late");
+    let row = world.row(&runs[0]).await;
+    let run = &row.dispatched.run;
+    assert_eq!((run.status, run.reason, run.version), (Status::Expired, Reason::MisfireSkipped, runs[0].version + 1));
+    assert_eq!((run.queued_at, row.dispatched.finished_at), (world.now + 7, world.now + 7));
+    assert_eq!(world.row(&runs[2]).await.dispatched.run.status, Status::Queued);
 }

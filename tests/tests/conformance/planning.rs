@@ -3,7 +3,7 @@
 use crate::fixture::{World, edit, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, TaskSpec};
-use carillon::domain::{LogId, Status, TaskId};
+use carillon::domain::{LogId, Status, TaskId, TenantId};
 use carillon::store::{NewTask, SqlStore, StoreErrorKind, TaskChange};
 use carillon_tests::every_field::every_field;
 use futures_util::future::join_all;
@@ -28,12 +28,19 @@ async fn due_tasks_come_earliest_first_within_instant_and_limit(world: World) {
     world.stopped(&World::every_second("stopped")).await;
 
     let names = |tasks: Vec<carillon::domain::Task>| tasks.into_iter().map(|task| task.spec.name).collect::<Vec<_>>();
-    let due = |until, limit| world.store.tasks_due(until, limit);
+    let due = |until, limit| world.store.tasks_due(until, &[], limit);
     assert_eq!(names(due(NEVER - 1, 10).await.unwrap()), ["a", "b", "c"]);
     assert_eq!(names(due(NEVER - 1, 2).await.unwrap()), ["a", "b"]);
     let second = expected[1].next_fire_at;
     assert_eq!(names(due(second, 10).await.unwrap()), ["a", "b"], "the instant itself counts");
     assert_eq!(names(due(second - 1, 10).await.unwrap()), ["a"]);
+    let other = world.admin.make_app([world.id(), world.id()], "two", "app").await;
+    let spec = World::every_second("d");
+    world.admin.apply(&[NewTask { owner: other, ..world.new_task(&spec, true) }], &[], world.now).await.unwrap();
+    let besides = async |tenants: &[TenantId]| names(world.store.tasks_due(NEVER - 1, tenants, 10).await.unwrap());
+    assert_eq!(besides(&[world.owner.tenant_id]).await, ["d"]);
+    assert_eq!(besides(&[other.tenant_id]).await, ["a", "b", "c"]);
+    assert_eq!(besides(&[other.tenant_id, world.owner.tenant_id]).await, [] as [&str; 0]);
 }
 
 async fn a_task_is_read_as_it_was_entered(world: World) {

@@ -17,6 +17,10 @@ export default {
     away_title: "Nodes that do not respond: {{names}}",
     away_text:
       "Nothing is lost: the other nodes take over their runs within seconds. Check that the process runs and can reach the database; it rejoins automatically. A node that was shut down on purpose is shown as “Left” and needs no action.",
+    overload_title: "This node is overloaded: more is due than it and its database carry",
+    overload_facts: "(start). Runs wait {{claiming}} to be claimed and {{dispatching}} to be dispatched.",
+    overload_ahead: "Written ahead: {{ahead}}.",
+    overload_text: "What is missed ends by the misfire strategy of its task, and its row says so. Give the database more processor time or faster commits, or let tasks fire less often.",
     clock_title: "Clocks that are off by more than 100 ms: {{names}}",
     clock_text: "Runs still start on time, because nodes use the database's clock. Check time synchronisation (NTP, chrony) on these machines anyway: the times in their logs are wrong.",
     versions_title: "Nodes with different versions: {{versions}}",

@@ -28,7 +28,7 @@ function Shown({ nodes, failure }: { nodes: Schema<"Nodes">; failure: ReactNode 
   return (
     <Page title={t("pages.nodes")} subtitle={own("nodes.subtitle", { name })}>
       {failure}
-      <Advice nodes={nodes.items} />
+      <Advice nodes={nodes.items} self={nodes.this} />
       <NodeTable nodes={nodes.items} self={nodes.this.id} />
       <Leases leases={nodes.leases} />
       <ThisNode node={nodes.this} name={name} />

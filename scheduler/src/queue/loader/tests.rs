@@ -1,7 +1,12 @@
 use super::*;
+use crate::domain::plan::Plan;
+use crate::domain::task::test::task_of;
+use crate::domain::task::{MisfireStrategy, TaskSpec};
 use crate::domain::{LogId, NodeId, TenantId};
+use crate::domain::{Task, TaskId, Trigger};
 use crate::queue::run;
 use crate::store::{Beat, ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, RunDispatch};
+use crate::store::{FoundTasks, MissedQuestion, UnclaimedEnd};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -20,6 +25,8 @@ struct Rows {
     claim_ms: AtomicI64,
     /// How long all of them took so far, ms.
     passed_ms: Arc<AtomicI64>,
+    /// What every run is of.
+    task: Mutex<Option<Task>>,
 }
 
 impl Rows {
@@ -67,12 +74,46 @@ impl ClaimStore for Rows {
         Ok(runs.iter().map(|run| rows[&run.id].clone()).collect())
     }
 
+    async fn missed_at(&self, _: &[MissedQuestion], _: i64) -> Result<Vec<(TaskId, i64)>> {
+        Ok(Vec::new())
+    }
+
+    async fn expire_unclaimed(&self, ends: &[UnclaimedEnd], _: i64) -> Result<HashSet<LogId>> {
+        let mut rows = self.runs.lock().unwrap();
+        let mut moved = HashSet::new();
+        for end in ends {
+            if let Some(row) = rows.get_mut(&end.id).filter(|row| row.version == end.version) {
+                (row.status, row.reason, row.version) = (Status::Expired, end.reason, end.version + 1);
+                moved.insert(end.id);
+            }
+        }
+        Ok(moved)
+    }
+
     async fn queued_of(&self, _: NodeId, limit: u64) -> Result<Vec<Run>> {
         Ok(self.earliest(limit, |run| run.status == Status::Queued))
     }
 
     async fn queued_of_others(&self, _: &[NodeId], _: u64) -> Result<Vec<Run>> {
         Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl PlanStore for Rows {
+    async fn tasks_due(&self, _: i64, _: &[TenantId], _: u64) -> Result<Vec<Task>> {
+        Ok(Vec::new())
+    }
+    async fn find_tasks(&self, ids: &[TaskId]) -> Result<FoundTasks> {
+        let known = self.task.lock().unwrap().clone();
+        let task = |id: &TaskId| Some(Task { id: *id, ..known.clone()? });
+        Ok(FoundTasks { tasks: ids.iter().filter_map(task).collect(), unreadable: Vec::new() })
+    }
+    async fn skipped(&self, _: &[(TaskId, i64)], _: i64, _: u64) -> Result<Vec<(TaskId, i64)>> {
+        Ok(Vec::new())
+    }
+    async fn write_ahead(&self, _: Option<Fence>, _: &[Plan], _: i64) -> Result<Option<HashSet<TaskId>>> {
+        Ok(None)
     }
 }
 
@@ -146,7 +187,16 @@ async fn loader(capacity: usize) -> (Arc<Rows>, Arc<RunQueue>, Loader<Rows>) {
     let clock: Arc<dyn Clock> = Arc::new(Passed(store.passed_ms.clone()));
     let membership = Membership::join(store.clone(), clock.clone(), &NodeInfo::default(), 10_000).await.unwrap();
     let settings = LoaderSettings { lead_ms: 3_000, interval_ms: 5_000 };
-    let loader = Loader::new(store.clone(), clock, Arc::new(membership), Arc::default(), queue.clone(), settings);
+    let parts = LoaderParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        membership: Arc::new(membership),
+        rules: Arc::default(),
+        queue: queue.clone(),
+        watch: Arc::new(LoadWatch::new(180_000)),
+    };
+    let missed = MissedRuns::new(store.clone(), clock, Arc::default(), 30_000);
+    let loader = Loader::new(parts, missed, settings);
     (store, queue, loader)
 }
 
@@ -285,4 +335,33 @@ async fn what_waited_says_so_when_it_goes_back() {
     loader.give_back().await.unwrap();
     let reasons: Vec<Reason> = store.runs.lock().unwrap().values().map(|run| run.reason).collect();
     assert_eq!(reasons, [Reason::TaskLimit, Reason::NoExecutor, Reason::None]);
+}
+
+/// A row of a schedule that was due so long ago, ms.
+fn fire(id: i64, late_ms: i64) -> Run {
+    Run { trigger: Trigger::Schedule, ..run(id, NOW - late_ms) }
+}
+
+#[tokio::test]
+async fn missed_runs_end_without_being_claimed_and_what_is_due_comes_in_at_once() {
+    let (store, queue, loader) = loader(50_000).await;
+    let skip = TaskSpec { misfire_strategy: MisfireStrategy::Skip, ..TaskSpec::default() };
+    *store.task.lock().unwrap() = Some(Task { revision: fire(0, 0).revision, ..task_of(skip) });
+    store.write((0..2_500).map(|id| fire(id, 60_000)));
+    store.write((10_000..10_100).map(|id| fire(id, 0)));
+    // Not missed, however late: what was started by hand.
+    store.write([Run { trigger: Trigger::Manual, ..run(20_000, NOW - 90_000) }]);
+    loader.load_urgent().await.unwrap();
+    assert_eq!(queue.len(), 101);
+    let rows = store.runs.lock().unwrap();
+    let ended = rows.values().filter(|run| (run.status, run.reason) == (Status::Expired, Reason::MisfireSkipped));
+    assert_eq!(ended.count(), 2_500);
+}
+
+#[tokio::test]
+async fn missed_runs_whose_policy_is_not_clear_are_claimed() {
+    let (store, queue, loader) = loader(50_000).await;
+    store.write((0..1_500).map(|id| fire(id, 60_000)));
+    loader.load_urgent().await.unwrap();
+    assert_eq!(queue.len(), 1_500, "their task is not known");
 }

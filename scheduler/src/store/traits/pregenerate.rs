@@ -19,9 +19,9 @@ pub struct FoundTasks {
 /// Asked by `pregenerate/`.
 #[async_trait]
 pub trait PlanStore: Send + Sync {
-    /// Started tasks whose watermark lies at or before `until`, earliest first. What cannot be read is passed over, and its
-    /// watermark stays.
-    async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>>;
+    /// Started tasks whose watermark lies at or before `until`, earliest first, of all tenants but these. What cannot be
+    /// read is passed over, and its watermark stays.
+    async fn tasks_due(&self, until: i64, besides: &[TenantId], limit: u64) -> Result<Vec<Task>>;
     /// These tasks, whatever their state.
     async fn find_tasks(&self, ids: &[TaskId]) -> Result<FoundTasks>;
     /// The same without those that cannot be read.

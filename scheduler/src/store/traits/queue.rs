@@ -1,8 +1,9 @@
 //! What `queue/` asks: rows to claim.
 
-use crate::domain::{NodeId, Run, TenantId};
+use crate::domain::{LogId, NodeId, Reason, Run, TaskId, TenantId};
 use crate::store::error::Result;
 use async_trait::async_trait;
+use std::collections::HashSet;
 
 /// A node's part of the rows: those whose bucket modulo `total` is `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,32 @@ pub struct LeftOut {
 /// Tenants that one read leaves out at most; any after them are not left out.
 pub const LEFT_OUT_MAX: usize = 16;
 
+/// A question about a task's missed fires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MissedQuestion {
+    /// Of this task.
+    pub task: TaskId,
+    /// Fires from this instant on, epoch ms …
+    pub from: i64,
+    /// … and before this one.
+    pub until: i64,
+    /// Which of them is asked for, counted from the latest, which is 1.
+    pub place: i64,
+}
+
+/// A run that ends before any node has claimed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnclaimedEnd {
+    /// Task log id.
+    pub id: LogId,
+    /// Version that the row must have.
+    pub version: i64,
+    /// Why.
+    pub reason: Reason,
+    /// For people.
+    pub message: String,
+}
+
 /// Asked by `queue/`.
 #[async_trait]
 pub trait ClaimStore: Send + Sync {
@@ -61,6 +88,12 @@ pub trait ClaimStore: Send + Sync {
     /// INIT/RETRY → QUEUED for `node`. Answers those that are the node's now, with their new
     /// version; the others went to another node.
     async fn claim(&self, node: NodeId, runs: Vec<Run>, now: i64) -> Result<Vec<Run>>;
+    /// For each question the fire at that place, if there are so many fires that were due before `due_before` (epoch ms), or
+    /// made up for as was not written them in time, and have neither expired nor been cancelled: (task, fire time).
+    async fn missed_at(&self, questions: &[MissedQuestion], due_before: i64) -> Result<Vec<(TaskId, i64)>>;
+    /// INIT → EXPIRED, as if claimed at `now` (ms). Answers those that are so by this call, or an earlier one with the
+    /// same instant.
+    async fn expire_unclaimed(&self, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>>;
     /// Rows QUEUED for `node`, earliest first: after an error whose effect is unknown.
     async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>>;
     /// Rows QUEUED for nodes other than `live`.

@@ -8,10 +8,11 @@
 use crate::database::Database;
 use crate::options::{Kind, Variant};
 use crate::proc::{self, MemoryWatch};
-use crate::records::{self, Seen};
+use crate::records;
 use crate::run::sleep_until;
 use crate::server::Server;
 use crate::stand::{Bench, Executor, Stand};
+use crate::steady::{STEADY_TASKS, figures, lost};
 use crate::tasks::{self, Firing};
 use crate::{progress, report};
 use anyhow::{Result, ensure};
@@ -19,9 +20,6 @@ use carillon_tests::{FakeExecutor, OnDispatch, now_ms};
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::time::Duration;
-
-/// Tasks of the tenant whose fires are watched; each fires every second.
-const STEADY_TASKS: u32 = 20;
 
 /// How far ahead nodes write logs: enough to write the burst, less to wait for than the default.
 const AHEAD_S: u32 = 60;
@@ -291,12 +289,6 @@ fn rows(task: i64, due: i64, done: u32, count: u32) -> String {
     )
 }
 
-/// Fires of the other tenant that no handler saw.
-fn lost(seen: &Seen, window: &Range<i64>) -> i64 {
-    let seconds = (window.end - 1).div_euclid(1_000) - (window.start - 1).div_euclid(1_000);
-    seconds * i64::from(STEADY_TASKS) - seen.handled as i64
-}
-
 /// The way of the latest fire of the other tenant since `begin` (epoch ms): each step by the
 /// nodes' clock, after its due time.
 async fn worst(database: &Database, begin: i64) -> Result<Value> {
@@ -315,19 +307,6 @@ async fn worst(database: &Database, begin: i64) -> Result<Value> {
         "started_ms": ms(3)?,
         "attempt": row.try_get_by_index::<i32>(4)?,
     }))
-}
-
-fn figures(seen: &Seen, window: &Range<i64>) -> Value {
-    if window.is_empty() {
-        return Value::Null;
-    }
-    json!({
-        "lateness_ms": { "p50": seen.lateness_ms.p50, "p99": seen.lateness_ms.p99, "max": seen.lateness_ms.max },
-        "fires": seen.handled,
-        "lost": lost(seen, window),
-        "duplicated": seen.duplicated,
-        "early": seen.early,
-    })
 }
 
 /// Processes that want to run, over one and five minutes.

@@ -110,3 +110,9 @@ pub async fn backlog(stand: &Stand, until: i64) -> Result<i64> {
     let sql = format!("SELECT COUNT(*) FROM task_log WHERE status IN (0, 1, 2, 3) AND due_time < {until}");
     stand.database.number(&sql).await
 }
+
+/// The same without those that an executor has: what waits for nodes.
+pub async fn backlog_of_due(stand: &Stand, until: i64) -> Result<i64> {
+    let sql = format!("SELECT COUNT(*) FROM task_log WHERE status IN (0, 1, 3) AND due_time < {until}");
+    stand.database.number(&sql).await
+}

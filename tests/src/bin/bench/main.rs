@@ -11,13 +11,16 @@ mod idle;
 mod install;
 mod lists;
 mod options;
+mod overload;
 mod proc;
 mod records;
+mod recovery;
 mod report;
 mod run;
 mod search;
 mod server;
 mod stand;
+mod steady;
 mod tasks;
 
 use anyhow::Result;
@@ -45,24 +48,39 @@ async fn main() -> ExitCode {
 
 async fn measure(options: &Options) -> Result<Value> {
     let bench = Bench { server: Server::start(options.database).await?, programs: options.programs.clone() };
-    let mut figures = match (options.burst, options.idle_tasks, options.rate) {
-        _ if options.growth.growth => growth::measure(&bench, &options.growth).await?,
-        _ if options.hold => lists::hold(&bench, options.lists.unwrap_or_default()).await?,
-        _ if options.lists.is_some() => lists::measure(&bench, options.lists.unwrap_or_default()).await?,
-        (Some(runs), ..) => {
-            let (variant, nodes, seconds) = (options.variant, options.nodes, options.seconds);
-            burst::measure(&bench, burst::Plan { runs, variant, nodes, seconds }).await?
-        }
-        (None, Some(tasks), _) => idle::measure(&bench, tasks, options.seconds).await?,
-        (None, None, Some(Rate::Fixed(rate))) => {
-            report::of_run(&run::measure(&bench, Plan::full(rate, options.seconds)).await?)
-        }
-        (None, None, _) => search::measure(&bench, options.seconds).await?,
-    };
+    let mut figures = figures(options, &bench).await?;
     figures["database"] = serde_json::to_value(options.database)?;
     figures["database_settings"] = bench.server.settings().await?;
     figures["overrides"] = stand::overrides().into_iter().collect();
     Ok(figures)
+}
+
+async fn figures(options: &Options, bench: &Bench) -> Result<Value> {
+    let seconds = options.seconds;
+    if options.growth.growth {
+        return growth::measure(bench, &options.growth).await;
+    }
+    if options.hold {
+        return lists::hold(bench, options.lists.unwrap_or_default()).await;
+    }
+    if let Some(logs) = options.lists {
+        return lists::measure(bench, logs).await;
+    }
+    if let Some(rate) = options.overload {
+        return overload::measure(bench, overload::Plan { rate, seconds }).await;
+    }
+    if let Some(rate) = options.recovery {
+        return recovery::measure(bench, rate).await;
+    }
+    if let Some(runs) = options.burst {
+        let (variant, nodes) = (options.variant, options.nodes);
+        return burst::measure(bench, burst::Plan { runs, variant, nodes, seconds }).await;
+    }
+    match (options.idle_tasks, options.rate) {
+        (Some(tasks), _) => idle::measure(bench, tasks, seconds).await,
+        (None, Some(Rate::Fixed(rate))) => Ok(report::of_run(&run::measure(bench, Plan::full(rate, seconds)).await?)),
+        (None, _) => search::measure(bench, seconds).await,
+    }
 }
 
 /// Tells the person who waits.

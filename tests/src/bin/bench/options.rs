@@ -12,7 +12,7 @@ pub struct Options {
     #[arg(long)]
     pub database: Kind,
     /// Fires per second; `max` searches for the highest rate that is sustained.
-    #[arg(long, value_parser = rate, required_unless_present_any = ["idle_tasks", "burst", "lists", "growth"])]
+    #[arg(long, value_parser = rate, required_unless_present_any = ["idle_tasks", "burst", "lists", "growth", "overload", "recovery"])]
     pub rate: Option<Rate>,
     /// Length of the measured window; a multiple of 5 holds whole rounds of the node's workers.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
@@ -26,6 +26,12 @@ pub struct Options {
     /// Instead of a rate: lists of task logs among so many.
     #[arg(long, value_name = "N", conflicts_with_all = ["rate", "idle_tasks", "burst"])]
     pub lists: Option<u32>,
+    /// Instead of a rate: so many fires per second, more than the node carries, beside another tenant; half as many before it.
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "idle_tasks", "burst", "lists"])]
+    pub overload: Option<u32>,
+    /// Instead of a rate: the start of a node after ten minutes in which so many fires per second were missed.
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "idle_tasks", "burst", "lists", "overload"])]
+    pub recovery: Option<u32>,
     /// Asks for no list, but keeps the node with its logs until standard input ends: to look at them with the console.
     /// Its address and its API token are printed as JSON.
     #[arg(long, requires = "lists")]

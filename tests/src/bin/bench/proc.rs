@@ -53,6 +53,11 @@ impl Target {
     }
 }
 
+/// Memory of a target now, MiB.
+pub fn memory_mb(target: Target) -> f64 {
+    target.memory_kib() as f64 / 1_024.0
+}
+
 struct Stat {
     parent: u32,
     cpu: u64,

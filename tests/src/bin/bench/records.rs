@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -86,6 +87,21 @@ pub fn read(file: &Path, window: &Range<i64>) -> Result<Seen> {
         clock_lag_us: ClockLag { min: quantile(&lag, 0.0), p50: quantile(&lag, 0.5), max: quantile(&lag, 1.0) },
         records_mb: (bytes.len() / BYTES * BYTES_IN_MEMORY) as f64 / 1_048_576.0,
     })
+}
+
+/// The first second (epoch ms) of `window` from which on all of `count` tasks' fires started within `late_us` of their time.
+pub fn on_time_since(file: &Path, window: Range<i64>, count: usize, late_us: i32) -> Result<Option<i64>> {
+    let bytes = std::fs::read(file)?;
+    let mut fires: BTreeMap<i64, HashSet<i64>> = BTreeMap::new();
+    for record in bytes.chunks_exact(BYTES).map(Record::parse) {
+        if window.contains(&record.fire_time) && record.late_wall_us <= late_us {
+            fires.entry(record.fire_time / 1_000).or_default().insert(record.task);
+        }
+    }
+    let seconds = window.start.div_euclid(1_000) + 1..window.end.div_euclid(1_000);
+    let last_bad = seconds.clone().rfind(|second| fires.get(second).is_none_or(|tasks| tasks.len() < count));
+    let since = last_bad.map_or(seconds.start, |second| second + 1);
+    Ok((since < seconds.end).then_some(since * 1_000))
 }
 
 /// The smallest value that at least `share` of all do not exceed; 0 of none.

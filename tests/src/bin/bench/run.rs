@@ -5,7 +5,7 @@ use crate::proc::MemoryWatch;
 use crate::records::{self, Seen};
 use crate::server::Server;
 use crate::stand::{Bench, Stand};
-use crate::{progress, tasks};
+use crate::{progress, steady, tasks};
 use anyhow::Result;
 use carillon_tests::now_ms;
 use serde_json::Value;
@@ -186,18 +186,7 @@ async fn rows(database: &crate::database::Database, window: &Range<i64>) -> Resu
     );
     let mut rows = BTreeMap::from([("succeeded", 0)]);
     for row in database.query(&sql).await? {
-        let status = match row.try_get_by_index::<i32>(0)? {
-            0 => "init",
-            1 => "queued",
-            2 => "dispatched",
-            3 => "retry",
-            10 => "succeeded",
-            11 => "failed",
-            12 => "discarded",
-            13 => "expired",
-            14 => "cancelled",
-            _ => "unknown",
-        };
+        let status = steady::status_word(row.try_get_by_index(0)?);
         rows.insert(status, row.try_get_by_index(1)?);
     }
     Ok(rows)

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use carillon_tests::process::{Process, bound};
 use carillon_tests::{Api, App, folder, port};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -19,6 +20,12 @@ const READY_MAX: Duration = Duration::from_mins(1);
 
 /// How long the executor may take to deliver its last results and to write its records.
 const EXECUTOR_END_MAX: Duration = Duration::from_secs(90);
+
+/// How long a node may take to show its figures.
+const METRICS_MAX: Duration = Duration::from_secs(3);
+
+/// Lines that are quoted from a node's log.
+const SAID_MAX: usize = 20;
 
 /// Variables that reach node and executor, for experiments; all others of theirs are cleared.
 const TUNABLE: [&str; 5] = [
@@ -100,6 +107,25 @@ impl Stand {
             executor: None,
             app,
         })
+    }
+
+    /// The app of the executor that comes with the stand.
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Ends the first node at once.
+    pub async fn stop_first_node(&self) {
+        self.node.kill9().await;
+    }
+
+    /// Starts it anew on the same database.
+    pub async fn start_first_node_again(&mut self, bench: &Bench) -> Result<()> {
+        let (node, url) = start_node(bench, &self.database, self.ahead_s).await?;
+        self.api = Api::with_token(&url, TOKEN);
+        self.urls[0] = url;
+        self.node = node;
+        Ok(())
     }
 
     /// Where the first node is, and what opens it.
@@ -210,6 +236,27 @@ impl Stand {
         let logs: Vec<String> = std::iter::once(&self.node).chain(&self.more_nodes).map(Process::log).collect();
         let count = |word: &str| logs.iter().flat_map(|log| log.lines()).filter(|line| line.contains(word)).count();
         json!({ "warnings": count(" WARN "), "errors": count("ERROR ") })
+    }
+
+    /// What the first node shows on `/metrics`, by name and labels.
+    pub async fn metrics(&self) -> Result<HashMap<String, f64>> {
+        let client = carillon_tests::http::shared();
+        let asked = client.get(format!("{}/metrics", self.urls[0])).bearer_auth(TOKEN).timeout(METRICS_MAX);
+        let text = asked.send().await?.error_for_status()?.text().await?;
+        let sample = |line: &str| {
+            let (name, value) = line.rsplit_once(' ')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        };
+        Ok(text.lines().filter(|line| !line.starts_with('#')).filter_map(sample).collect())
+    }
+
+    /// Lines of the nodes' logs with this word.
+    pub fn node_said(&self, word: &str) -> Vec<String> {
+        let logs = std::iter::once(&self.node).chain(&self.more_nodes).map(Process::log);
+        logs.flat_map(|log| {
+            log.lines().filter(|line| line.contains(word)).take(SAID_MAX).map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect()
     }
 
     /// Kills the nodes: nothing is measured any more.

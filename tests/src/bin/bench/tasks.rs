@@ -28,14 +28,53 @@ pub async fn create(server: &Server, stand: &Stand, count: u32, firing: Firing) 
 
 /// The same of any template.
 pub async fn copy_of(server: &Server, stand: &Stand, template: i64, count: u32, firing: Firing) -> Result<()> {
-    for done in (0..count).step_by(BATCH as usize) {
+    copy_from(server, stand, template, 0, count, firing).await
+}
+
+/// The same with names that begin otherwise.
+pub async fn copy_named(
+    server: &Server,
+    stand: &Stand,
+    template: i64,
+    name: &str,
+    count: u32,
+    firing: Firing,
+) -> Result<()> {
+    copy_all(server, stand, Copies { template, name, there: 0, count }, firing).await
+}
+
+/// The same of a template that has `there` copies already.
+pub async fn copy_from(
+    server: &Server,
+    stand: &Stand,
+    template: i64,
+    there: u32,
+    count: u32,
+    firing: Firing,
+) -> Result<()> {
+    copy_all(server, stand, Copies { template, name: "bench", there, count }, firing).await
+}
+
+/// What is copied.
+#[derive(Clone, Copy)]
+struct Copies<'a> {
+    template: i64,
+    /// How their names begin.
+    name: &'a str,
+    /// Copies that are there already.
+    there: u32,
+    count: u32,
+}
+
+async fn copy_all(server: &Server, stand: &Stand, copies: Copies<'_>, firing: Firing) -> Result<()> {
+    for done in (0..copies.count).step_by(BATCH as usize) {
         let (cron, next) = match firing {
             Firing::EverySecondFrom(first) => ("* * * * * ?".to_owned(), first),
             Firing::DailyFrom(first) => daily(first + i64::from(done / BATCH) * 60_000),
             Firing::DailyAt(at) => daily(at),
         };
-        let rows = BATCH.min(count - done);
-        stand.database.execute(&copy(server.kind, template, done, rows, &cron, next)).await?;
+        let rows = BATCH.min(copies.count - done);
+        stand.database.execute(&copy(server.kind, copies, done, rows, &cron, next)).await?;
     }
     Ok(())
 }
@@ -47,10 +86,11 @@ fn daily(at: i64) -> (String, i64) {
     (cron, at / 1_000 * 1_000)
 }
 
-fn copy(kind: Kind, template: i64, done: u32, rows: u32, cron: &str, next: i64) -> String {
+fn copy(kind: Kind, copies: Copies<'_>, done: u32, rows: u32, cron: &str, next: i64) -> String {
+    let Copies { template, name, there, .. } = copies;
     let name = match kind {
-        Kind::Mariadb => "CONCAT('bench-', n.i)",
-        Kind::Postgres | Kind::Sqlite => "'bench-' || n.i",
+        Kind::Mariadb => format!("CONCAT('{name}-', n.i)"),
+        Kind::Postgres | Kind::Sqlite => format!("'{name}-' || n.i"),
     };
     format!(
         "INSERT INTO task (id, tenant_id, app_id, name, handler, description, cron, time_zone, params, routing, tags, \
@@ -61,7 +101,7 @@ fn copy(kind: Kind, template: i64, done: u32, rows: u32, cron: &str, next: i64) 
          t.routing, t.tags, t.failure_strategy, t.max_retries, t.retry_interval_ms, t.expired_strategy, \
          t.expire_after_ms, t.misfire_strategy, t.timeout_ms, t.delivery, 1, t.revision, {next}, 0, t.created_at, \
          t.updated_at FROM n JOIN task t ON t.id = {template}",
-        first = done + 1,
-        last = done + rows,
+        first = there + done + 1,
+        last = there + done + rows,
     )
 }

@@ -3,8 +3,9 @@
 use super::ModelStore;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
-use carillon::domain::{NodeId, Run, Status};
-use carillon::store::{ClaimStore, DueRange, LEFT_OUT_MAX, LeftOut, Result, Share};
+use carillon::domain::{LogId, NodeId, Run, Status, TaskId, Trigger};
+use carillon::store::{ClaimStore, DueRange, LEFT_OUT_MAX, LeftOut, MissedQuestion, Result, Share, UnclaimedEnd};
+use std::collections::HashSet;
 
 #[async_trait]
 impl ClaimStore for ModelStore {
@@ -40,6 +41,36 @@ impl ClaimStore for ModelStore {
         .await
     }
 
+    async fn missed_at(&self, questions: &[MissedQuestion], due_before: i64) -> Result<Vec<(TaskId, i64)>> {
+        self.call("read missed fires", |state, _| {
+            let answer = |asked: &MissedQuestion| {
+                let wanted = |run: &&Run| {
+                    let is_missed = (run.trigger == Trigger::Schedule && run.due_time < due_before)
+                        || run.trigger == Trigger::Misfire;
+                    run.task_id == asked.task
+                        && (asked.from..asked.until).contains(&run.fire_time)
+                        && is_missed
+                        && run.parent_id == LogId::NONE
+                        && !matches!(run.status, Status::Expired | Status::Cancelled)
+                };
+                let found = state.logs.values().map(|row| &row.run).filter(wanted);
+                let mut found: Vec<i64> = found.map(|run| run.fire_time).collect();
+                found.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
+                let place = usize::try_from(asked.place - 1).ok()?;
+                found.get(place).map(|at| (asked.task, *at))
+            };
+            Ok(questions.iter().filter_map(answer).collect())
+        })
+        .await
+    }
+
+    async fn expire_unclaimed(&self, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>> {
+        self.call("end unclaimed", |state, at| {
+            Ok(ends.iter().filter(|end| state.expire_one(end, now, at)).map(|end| end.id).collect())
+        })
+        .await
+    }
+
     async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>> {
         self.call("read own queue", |state, _| {
             Ok(state.earliest(limit, |row| row.run.status == Status::Queued && row.node_id == node))
@@ -61,6 +92,24 @@ impl State {
         found.sort_by_key(|run| run.due_time);
         found.truncate(limit as usize);
         found
+    }
+
+    /// Ends the run, or finds that it was ended by the same call before.
+    fn expire_one(&mut self, end: &UnclaimedEnd, now: i64, at: i64) -> bool {
+        let Some(row) = self.logs.get(&end.id) else { return false };
+        if row.run.version == end.version && row.run.status == Status::Init {
+            if let Some(row) = self.step(end.id, Status::Expired, end.reason, at) {
+                row.message.clone_from(&end.message);
+                row.queued_at = now;
+                row.run.queued_at = now;
+                row.finished_at = now;
+            }
+            return true;
+        }
+        row.run.version == end.version + 1
+            && row.run.status == Status::Expired
+            && row.queued_at == now
+            && row.finished_at == now
     }
 
     /// Takes the run, or finds that it was taken for this node by the same call before.

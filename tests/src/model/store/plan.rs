@@ -6,15 +6,17 @@ use super::skips::is_skip;
 use async_trait::async_trait;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{ExecutorId, LogId, NodeId, Run, Status, Task, TaskId};
+use carillon::domain::{ExecutorId, LogId, NodeId, Run, Status, Task, TaskId, TenantId};
 use carillon::store::{Fence, FoundTasks, PlanStore, Result};
 use std::collections::HashSet;
 
 #[async_trait]
 impl PlanStore for ModelStore {
-    async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>> {
+    async fn tasks_due(&self, until: i64, besides: &[TenantId], limit: u64) -> Result<Vec<Task>> {
         self.call("read due tasks", |state, _| {
-            let due = state.tasks.values().filter(|row| row.view.next_fire_at <= until);
+            let wanted = |tenant: TenantId| !besides.contains(&tenant);
+            let due =
+                state.tasks.values().filter(|row| row.view.next_fire_at <= until && wanted(row.view.owner.tenant_id));
             let mut due: Vec<Task> = due.map(|row| state.task(row)).collect();
             due.sort_by_key(|task| task.next_fire_at);
             due.truncate(limit as usize);

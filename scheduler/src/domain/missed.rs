@@ -1,0 +1,55 @@
+//! What the misfire strategy says of a fire whose log was written in time and which no node has claimed in time.
+
+use super::task::MisfireStrategy;
+use super::{Reason, Run, Task, Trigger};
+
+/// Whether a run that is claimed at `at` (epoch ms) comes so late that the misfire strategy decides. What its tenant's
+/// quota delayed, or what has waited for others or for an executor, was not missed.
+#[must_use]
+pub fn is_missed(run: &Run, at: i64, misfire_after_ms: i64) -> bool {
+    run.trigger == Trigger::Schedule
+        && !matches!(run.reason, Reason::OverQuota | Reason::NoExecutor)
+        && !run.reason.is_wait()
+        && run.attempt == 0
+        && run.failures == 0
+        && at > 0
+        && run.due_time < at - misfire_after_ms
+}
+
+/// How many of a task's missed fires run, the latest ones.
+#[must_use]
+pub fn made_up_for(task: &Task) -> usize {
+    match task.spec.misfire_strategy {
+        MisfireStrategy::Skip => 0,
+        MisfireStrategy::FireOnce => 1,
+        MisfireStrategy::FireAll => usize::try_from(task.spec.misfire_max).unwrap_or(0),
+    }
+}
+
+/// Why a missed fire that is `late` ms late does not run, by the same policy as one that was not even written in time;
+/// `None` if it does. `later` are missed fires of its task after it.
+#[must_use]
+pub fn why_left_out(task: &Task, late: i64, later: usize) -> Option<String> {
+    let spec = &task.spec;
+    match spec.misfire_strategy {
+        MisfireStrategy::Skip => Some(format!("claimed {late} ms late; skipped by policy")),
+        MisfireStrategy::FireOnce if later > 0 => Some(format!("claimed {late} ms late; a later fire stands for it")),
+        MisfireStrategy::FireAll if later >= made_up_for(task) => {
+            Some(format!("claimed {late} ms late; only the latest {} are made up for", spec.misfire_max))
+        }
+        MisfireStrategy::FireAll if spec.misfire_max_late_ms > 0 && late > spec.misfire_max_late_ms => {
+            Some(format!("claimed {late} ms late; more than {} ms are not made up for", spec.misfire_max_late_ms))
+        }
+        _ => None,
+    }
+}
+
+/// Missed fires of a task without a log (due before `due_before`, epoch ms), as many as its policy may ask for, latest first.
+#[must_use]
+pub fn unwritten(task: &Task, due_before: i64) -> Vec<i64> {
+    let most = usize::try_from(task.spec.misfire_max).unwrap_or(0).max(1);
+    let fires = std::iter::successors(Some(task.next_fire_at), |at| Some(task.schedule.next_after(*at)));
+    let mut missed: Vec<i64> = fires.take_while(|at| *at < due_before).take(most).collect();
+    missed.reverse();
+    missed
+}
