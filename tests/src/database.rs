@@ -101,6 +101,19 @@ impl Database {
         Self { server: Some(Arc::clone(member)), ..self.at_port(member.port) }
     }
 
+    /// The same database as another user sees it.
+    #[must_use]
+    pub fn as_user(&self, name: &str, password: &str) -> Self {
+        let url = self.url.replacen("carillon:carillon@", &format!("{name}:{password}@"), 1);
+        Self { url, reader: Arc::default(), ..self.clone() }
+    }
+
+    /// The same, read over a new connection: the one that was used leads to a server that hangs.
+    #[must_use]
+    pub fn read_anew(&self) -> Self {
+        Self { reader: Arc::default(), ..self.clone() }
+    }
+
     /// The same database at another port of this machine.
     fn at_port(&self, port: u16) -> Self {
         let name = self.url.rsplit('/').next().expect("a URL has a path");

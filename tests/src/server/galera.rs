@@ -27,11 +27,17 @@ pub struct Galera {
 impl Galera {
     /// A cluster with an empty database, all of its members synced.
     pub async fn start() -> Self {
+        Self::start_with(|_| Vec::new()).await
+    }
+
+    /// The same; each member has this environment.
+    pub async fn start_with(environment: impl Fn(usize) -> Vec<(String, String)>) -> Self {
         let template = TEMPLATE.get_or_init(make_template).await;
         let group: Vec<u16> = (0..MEMBERS).map(|_| port::free()).collect();
         let member = |number| {
             let arguments = arguments(number, &group);
-            Arc::new(Server::copied(Kind::MariaDb, template, true, arguments, port::free()))
+            let server = Server::copied(Kind::MariaDb, template, true, arguments, port::free());
+            Arc::new(Server { environment: environment(number), ..server })
         };
         let cluster = Self { members: (0..MEMBERS).map(member).collect() };
         let begun = cluster.position(0);

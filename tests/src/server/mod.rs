@@ -50,6 +50,7 @@ pub struct Server {
     folder: PathBuf,
     /// What it is started with besides the usual.
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     /// Where it listens on 127.0.0.1.
     pub port: u16,
     process: Mutex<Option<Process>>,
@@ -83,7 +84,7 @@ impl Server {
         let folder = folder::fresh(&format!("{kind:?}")).join("data");
         let copied = Command::new("cp").arg("-a").args([from, &folder]).status().expect("run cp");
         assert!(copied.success(), "cannot copy the data folder of {kind:?}");
-        Self { kind, is_durable, folder, arguments, port, process: Mutex::new(None) }
+        Self { kind, is_durable, folder, arguments, environment: Vec::new(), port, process: Mutex::new(None) }
     }
 
     /// Starts it (again) and waits until it answers.
@@ -96,7 +97,7 @@ impl Server {
             Kind::MariaDb => mariadb::serve(&self.folder, self.port, self.is_durable),
             _ => postgres::serve(&self.folder, self.port, self.is_durable),
         };
-        command.args(&self.arguments);
+        command.args(&self.arguments).envs(self.environment.iter().cloned());
         command
     }
 

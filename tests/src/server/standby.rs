@@ -71,6 +71,7 @@ fn copy_of(primary: &Server) -> Server {
         is_durable: true,
         folder,
         arguments: Vec::new(),
+        environment: Vec::new(),
         port: port::free(),
         process: Mutex::new(None),
     }

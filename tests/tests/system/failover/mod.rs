@@ -6,3 +6,4 @@ mod at_length;
 mod galera;
 mod load;
 mod promotion;
+mod read_only;
