@@ -282,5 +282,6 @@ async fn outbox(parts: &Parts) -> Result<(), StoreError> {
     if followed.started > 0 || !followed.moved.is_empty() {
         parts.wake.notify_one();
     }
-    parts.definitions.revoke_paused(followed.paused).await
+    parts.definitions.revoke_paused(followed.paused).await;
+    Ok(())
 }

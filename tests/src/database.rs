@@ -1,6 +1,8 @@
 //! One scenario's own database, read directly by the checks.
 
 use crate::folder;
+use crate::server::galera::Galera;
+use crate::server::standby::Replicated;
 use crate::server::{Kind, Server};
 use crate::template;
 use sea_orm::{ConnectOptions, ConnectionTrait, DatabaseBackend, DatabaseConnection, DbErr, QueryResult, Statement};
@@ -80,6 +82,43 @@ impl Database {
         admin.close().await.expect("close the administrator's connection");
         let url = server.url(&name);
         Self { kind: server.kind, url, server: Some(server), file: None, reader: Arc::default() }
+    }
+
+    /// A new database without any table on a member, as every member of a cluster has it.
+    pub async fn of_galera(cluster: &Galera) -> Self {
+        Self::on(Arc::clone(&cluster.members[0]), |name| format!("CREATE DATABASE {name}")).await
+    }
+
+    /// A new database without any table, at the address that follows the primary.
+    pub async fn of_replicated(servers: &Replicated) -> Self {
+        let database = Self::on(Arc::clone(&servers.first), |name| format!("CREATE DATABASE {name}")).await;
+        database.at_port(servers.relay.port)
+    }
+
+    /// The same database as seen through another member.
+    #[must_use]
+    pub fn on_member(&self, member: &Arc<Server>) -> Self {
+        Self { server: Some(Arc::clone(member)), ..self.at_port(member.port) }
+    }
+
+    /// The same database as another user sees it.
+    #[must_use]
+    pub fn as_user(&self, name: &str, password: &str) -> Self {
+        let url = self.url.replacen("carillon:carillon@", &format!("{name}:{password}@"), 1);
+        Self { url, reader: Arc::default(), ..self.clone() }
+    }
+
+    /// The same, read over a new connection: the one that was used leads to a server that hangs.
+    #[must_use]
+    pub fn read_anew(&self) -> Self {
+        Self { reader: Arc::default(), ..self.clone() }
+    }
+
+    /// The same database at another port of this machine.
+    fn at_port(&self, port: u16) -> Self {
+        let name = self.url.rsplit('/').next().expect("a URL has a path");
+        let (address, _) = self.url.rsplit_once(':').expect("a port in the address");
+        Self { url: format!("{address}:{port}/{name}"), reader: Arc::default(), ..self.clone() }
     }
 
     /// The server, unless this is a file.

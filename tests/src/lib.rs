@@ -27,6 +27,7 @@ pub mod database;
 pub mod dump;
 pub mod outage;
 pub mod proxy;
+pub mod relay;
 pub mod rows;
 pub mod server;
 mod template;

@@ -73,6 +73,11 @@ impl Proxy {
         *self.shared.frozen_before.lock().unwrap() = Some(text);
     }
 
+    /// Connections that have stopped so stay as they are; no further one stops.
+    pub fn freeze_no_more(&self) {
+        *self.shared.frozen_before.lock().unwrap() = None;
+    }
+
     /// Waits until a connection has stopped so.
     ///
     /// # Panics

@@ -75,6 +75,14 @@ impl World {
         node
     }
 
+    /// Starts a node that uses the database by an address of its own, and waits until it is ready.
+    pub async fn node_on(&self, name: &str, database: &Database, settings: Settings<'_>) -> Node {
+        let node = Node::start(name, &database.url, 0, settings);
+        self.nodes.lock().unwrap().push(node.clone());
+        node.ready().await;
+        node
+    }
+
     /// Starts a node.
     pub fn unready_node(&self, name: &str, port: u16, settings: Settings<'_>) -> Node {
         let node = Node::start(name, &self.database.url, port, settings);

@@ -195,6 +195,11 @@ fn of_node(text: &mut Text, api: &Api) {
         "How far cluster time is ahead of this machine's clock; the machine's clock decides nothing.",
         (engine.clock.now_us() - machine_us()) as f64 / 1_000_000.0,
     );
+    text.gauge(
+        "carillon_database_clock_spread_seconds",
+        "By how much the clocks of the database's servers differ at least, as heartbeats read by this node show it.",
+        engine.membership.database_clock_spread_ms() as f64 / 1_000.0,
+    );
     text.counters(
         "carillon_worker_rounds_failed_total",
         "Ticks of this node's workers that failed and are repeated.",

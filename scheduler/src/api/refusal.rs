@@ -139,7 +139,7 @@ refusals! {
         "Look at the node's log; report the error unless the installation causes it."
     DatabaseAway "database_away" 503
         "the database cannot be reached right now; try again"
-        "Try again; if the error persists, check the database and the node's log."
+        "Look whether a change was made, and try again; if the error persists, check the database and the node's log."
     DatabaseReadOnly "database_read_only" 503
         "the database is read-only; make it writable"
         "Make the database writable for the node's user."

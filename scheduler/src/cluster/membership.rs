@@ -2,6 +2,7 @@
 
 use super::Clock;
 use crate::domain::NodeId;
+use crate::domain::clock_spread::{CLOCK_SPREAD_MAX_MS, ClockSpread};
 use crate::store::{Beat, ClusterStore, Member, NodeHeartbeat, NodeInfo, NodeState, Result, Share};
 use arc_swap::ArcSwap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,6 +79,7 @@ pub struct Membership {
     offline_after_ms: i64,
     view: ArcSwap<View>,
     contact: Mutex<Contact>,
+    clock_spread: Mutex<ClockSpread>,
 }
 
 impl Membership {
@@ -97,7 +99,15 @@ impl Membership {
             contact_since: clock.now_ms(),
         };
         let contact = Mutex::new(Contact::starting(clock.now_ms(), offline_after_ms));
-        Ok(Self { me, store, clock, offline_after_ms, view: ArcSwap::from_pointee(view), contact })
+        Ok(Self {
+            me,
+            store,
+            clock,
+            offline_after_ms,
+            view: ArcSwap::from_pointee(view),
+            contact,
+            clock_spread: Mutex::default(),
+        })
     }
 
     /// This node's number.
@@ -137,6 +147,7 @@ impl Membership {
     /// Reads who is alive; returns whether that changed.
     pub async fn look(&self) -> Result<bool> {
         let nodes = self.store.nodes().await?;
+        self.compare_clocks(&nodes);
         let now = self.clock.now_ms();
         let (settled, alive_since) = self.contact().judge(now, self.offline_after_ms);
         let before = self.view();
@@ -147,6 +158,36 @@ impl Membership {
         }
         self.view.store(Arc::new(view));
         Ok(changed)
+    }
+
+    /// By how much the clocks of the database's servers differ at least, ms; 0 if nothing shows that they do.
+    pub fn database_clock_spread_ms(&self) -> i64 {
+        self.clock_spread().least_ms()
+    }
+
+    /// Says when the clocks of the database's servers are found to differ by too much, and when no longer.
+    fn compare_clocks(&self, nodes: &[NodeState]) {
+        let mut spread = self.clock_spread();
+        let was_too_much = spread.least_ms() > CLOCK_SPREAD_MAX_MS;
+        spread.keep(|id| nodes.iter().any(|node| node.id == id));
+        for node in nodes {
+            spread.see(node.id, node.heartbeat_at, node.read_at);
+        }
+        let least_ms = spread.least_ms();
+        drop(spread);
+        match (was_too_much, least_ms > CLOCK_SPREAD_MAX_MS) {
+            (false, true) => tracing::warn!(
+                least_ms,
+                "clocks of the database's servers differ, or one of them is set back again and again: runs come late or early \
+                 by as much; let the servers keep time (NTP)"
+            ),
+            (true, false) => tracing::info!("nothing shows any longer that clocks of the database's servers differ"),
+            _ => {}
+        }
+    }
+
+    fn clock_spread(&self) -> std::sync::MutexGuard<'_, ClockSpread> {
+        self.clock_spread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leaves the cluster, so that the others need not wait for the time-out.

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod calendar;
 pub mod change_feed;
 pub mod choice;
+pub mod clock_spread;
 pub mod consequences;
 pub mod cron;
 pub mod executor;

@@ -9,11 +9,19 @@ use super::notes::Notes;
 use super::row::{FromRow, from_row};
 use super::sql_store::Transaction;
 use super::values::to_json;
-use super::{Result, SqlStore};
+use super::{Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::audit::{AuditEntry, AuditNote, Chain};
 use crate::domain::{AccessScope, TenantId};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// How long a commit that got no answer is looked for: longer than a session that is left alone, or waits for a lock, keeps
+/// what it has changed.
+const LOOK_MAX: Duration = Duration::from_secs(15);
+
+/// Between two looks at it.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A chain, and where it ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,12 +59,17 @@ const BATCH: [(&str, Kind); 16] = [
 ];
 
 impl Transaction<'_> {
-    /// Writes what is noted, and commits.
+    /// Writes what is noted, and commits. What is noted also shows whether a commit has happened that got no answer.
     pub(super) async fn commit(self) -> Result<()> {
-        if let Some(notes) = self.store.notes.open() {
-            self.store.append_notes(&self, notes).await?;
+        let (store, action) = (self.store, self.action());
+        let Some(notes) = store.notes.open() else { return self.end().await };
+        let Some(entry) = store.append_notes(&self, notes).await? else { return self.end().await };
+        match self.end().await {
+            Err(error) if error.kind() == StoreErrorKind::Unavailable => {
+                store.look_for_commit(action, &entry).await.unwrap_or(Err(error))
+            }
+            done => done,
         }
-        self.end().await
     }
 }
 
@@ -70,8 +83,9 @@ impl SqlStore {
     }
 
     /// Appends to the chains of the notes' tenants. Their ends are held until the commit, in one
-    /// order, so that no two writers wait for each other.
-    pub(super) async fn append_notes(&self, tx: &Transaction<'_>, notes: &[AuditNote]) -> Result<()> {
+    /// order, so that no two writers wait for each other. Answers the last entry that it wrote.
+    pub(super) async fn append_notes(&self, tx: &Transaction<'_>, notes: &[AuditNote]) -> Result<Option<AuditEntry>> {
+        let mut last = None;
         let tenants: BTreeSet<TenantId> = notes.iter().map(|note| note.tenant_id).collect();
         for tenant in tenants {
             let mut chain = self.hold_chain(tx, tenant).await?;
@@ -84,8 +98,43 @@ impl SqlStore {
             self.insert_entries(tx, &entries).await?;
             let end = sql!("UPDATE audit_head SET seq = {2}, hash = {3} WHERE id = {1}");
             tx.execute(&end, [tenant.into(), chain.seq.into(), chain.hash.into()]).await?;
+            last = entries.pop().or(last);
         }
-        Ok(())
+        Ok(last)
+    }
+
+    /// Whether a commit that got no answer has happened, by an entry that it was to write: done, or an error after which the
+    /// same may be tried again at once. Nothing if the database does not tell within [`LOOK_MAX`].
+    async fn look_for_commit(&self, action: &'static str, entry: &AuditEntry) -> Option<Result<()>> {
+        let until = Instant::now() + LOOK_MAX;
+        loop {
+            match self.has_entry(entry).await {
+                Ok(true) => {
+                    tracing::info!(action, "a commit that got no answer has happened");
+                    self.notes.close();
+                    return Some(Ok(()));
+                }
+                Ok(false) => {
+                    let detail = "the commit got no answer, and has not happened";
+                    return Some(Err(StoreError::new(StoreErrorKind::Contention, action, detail)));
+                }
+                Err(error) if Instant::now() >= until => {
+                    tracing::warn!(action, %error, "whether a commit has happened that got no answer is not known");
+                    return None;
+                }
+                Err(_) => tokio::time::sleep(LOOK_INTERVAL).await,
+            }
+        }
+    }
+
+    /// Whether an entry is committed. The end of its chain is held for the look: whoever was to write it has come to an end.
+    async fn has_entry(&self, entry: &AuditEntry) -> Result<bool> {
+        let tx = self.begin("look for a commit").await?;
+        self.hold_chain(&tx, entry.tenant_id).await?;
+        let read = sql!("SELECT hash FROM audit_entry WHERE tenant_id = {1} AND seq = {2}");
+        let found: Vec<String> = tx.query(&read, [entry.tenant_id.into(), entry.seq.into()]).await?;
+        tx.rollback().await?;
+        Ok(found.contains(&entry.hash))
     }
 
     /// The end of a chain, which no one else moves until the commit.

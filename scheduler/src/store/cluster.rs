@@ -27,9 +27,8 @@ statements!(
          COALESCE((SELECT s.oldest FROM schema_support s WHERE s.id = 1), 0) <= {}",
         Migrator::number()
     ),
-    NODES = |_| "SELECT id, name, address, version, started_at, heartbeat_at, left_at, queue_depth, clock_offset_ms, \
-     clock_uncertainty_us FROM node \
-     WHERE left_at = 0 OR left_at > {1} ORDER BY id"
+    NODES = |_| "SELECT id, name, address, version, started_at, heartbeat_at, {now} AS read_at, left_at, queue_depth, \
+     clock_offset_ms, clock_uncertainty_us FROM node WHERE left_at = 0 OR left_at > {now} - {1} ORDER BY id"
         .into(),
     LEASE_TAKE = |_| "UPDATE lease SET fence = fence + 1, holder = {2}, expires_at = {now} + {3} WHERE name = {1} \
      AND (expires_at < {now} OR expires_at > {now} + 10 * {3})"
@@ -122,8 +121,7 @@ impl ClusterStore for SqlStore {
     }
 
     async fn nodes(&self) -> Result<Vec<NodeState>> {
-        let since = self.now_us().await? / 1_000 - NUMBER_REST_MS;
-        self.query("list the nodes", &NODES, [since.into()]).await
+        self.query("list the nodes", &NODES, [NUMBER_REST_MS.into()]).await
     }
 
     async fn leave(&self, me: &Member) -> Result<()> {
@@ -248,6 +246,7 @@ from_row!(NodeState {
     version,
     started_at,
     heartbeat_at,
+    read_at,
     left_at,
     queue_depth,
     clock = clock,

@@ -4,14 +4,17 @@
 //! on it); it is never stopped, so it writes nothing through to the disk. A scenario that stops
 //! the database starts a private one, which is as durable as in production.
 
+pub mod galera;
 mod mariadb;
 pub(crate) mod postgres;
+pub mod standby;
 
 use crate::database::connect;
 use crate::folder;
 use crate::port;
 use crate::process::{Process, bound, is_root};
 use crate::wait::{await_until, when};
+use sea_orm::{ConnectionTrait as _, Statement};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,6 +33,9 @@ pub enum Kind {
     Postgres,
 }
 
+/// Within this time a server that runs gives an administrator's connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
 static MARIADB: OnceCell<Arc<Server>> = OnceCell::const_new();
 static POSTGRES: OnceCell<Arc<Server>> = OnceCell::const_new();
 static MARIADB_TEMPLATE: OnceCell<PathBuf> = OnceCell::const_new();
@@ -42,6 +48,9 @@ pub struct Server {
     pub kind: Kind,
     is_durable: bool,
     folder: PathBuf,
+    /// What it is started with besides the usual.
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     /// Where it listens on 127.0.0.1.
     pub port: u16,
     process: Mutex<Option<Process>>,
@@ -64,21 +73,38 @@ impl Server {
     }
 
     async fn begin(kind: Kind, is_durable: bool) -> Arc<Self> {
-        let data = folder::fresh(&format!("{kind:?}")).join("data");
-        // Making a system database takes seconds; copying one does not.
-        let copied = Command::new("cp").arg("-a").args([template(kind).await, &data]).status().expect("run cp");
-        assert!(copied.success(), "cannot copy the data folder of {kind:?}");
-        let server = Arc::new(Self { kind, is_durable, folder: data, port: port::free(), process: Mutex::new(None) });
+        let server = Self::copied(kind, template(kind).await, is_durable, Vec::new(), port::free());
         server.start().await;
-        server
+        Arc::new(server)
+    }
+
+    /// One that is not started yet, whose data begin as those in `from`. Making a system database takes seconds; copying one
+    /// does not.
+    fn copied(kind: Kind, from: &Path, is_durable: bool, arguments: Vec<String>, port: u16) -> Self {
+        let folder = folder::fresh(&format!("{kind:?}")).join("data");
+        let copied = Command::new("cp").arg("-a").args([from, &folder]).status().expect("run cp");
+        assert!(copied.success(), "cannot copy the data folder of {kind:?}");
+        Self { kind, is_durable, folder, arguments, environment: Vec::new(), port, process: Mutex::new(None) }
     }
 
     /// Starts it (again) and waits until it answers.
     pub async fn start(&self) {
-        let command = match self.kind {
+        self.start_with(&[]).await;
+    }
+
+    fn command(&self) -> Command {
+        let mut command = match self.kind {
             Kind::MariaDb => mariadb::serve(&self.folder, self.port, self.is_durable),
             _ => postgres::serve(&self.folder, self.port, self.is_durable),
         };
+        command.args(&self.arguments).envs(self.environment.iter().cloned());
+        command
+    }
+
+    /// The same with arguments for this once.
+    async fn start_with(&self, once: &[String]) {
+        let mut command = self.command();
+        command.args(once);
         let log = self.folder.with_extension("log");
         let process = Process::start(&format!("{:?}", self.kind), command, &log);
         *self.process.lock().unwrap() = Some(process.clone());
@@ -96,8 +122,32 @@ impl Server {
         }
     }
 
-    fn process(&self) -> Process {
+    /// The server's process, for signals.
+    #[must_use]
+    pub fn process(&self) -> Process {
         self.process.lock().unwrap().clone().expect("the server was started")
+    }
+
+    /// Runs a statement as administrator.
+    pub async fn execute(&self, sql: &str) {
+        let admin = connect(&self.admin_url(), CONNECT).await.expect("connect as administrator");
+        admin.execute_unprepared(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        admin.close().await.expect("close the administrator's connection");
+    }
+
+    /// The first column of the first row that this answers, as text, read as administrator; `None` without a row, and while
+    /// it does not answer.
+    pub async fn ask(&self, sql: &str) -> Option<String> {
+        let admin = connect(&self.admin_url(), CONNECT).await.ok()?;
+        let row = admin.query_one_raw(Statement::from_string(admin.get_database_backend(), sql)).await;
+        // What is broken by now is closed by being dropped.
+        let _ = admin.close().await;
+        row.ok()??.try_get_by_index(self.column_of_answers()).ok()
+    }
+
+    /// `SHOW` answers a name and a value.
+    fn column_of_answers(&self) -> usize {
+        usize::from(self.kind == Kind::MariaDb)
     }
 
     /// Stops it in good order, ending its connections, and waits until it is down.

@@ -5,7 +5,7 @@ use crate::process::bound;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const USER: &str = "postgres";
+pub(super) const USER: &str = "postgres";
 
 /// A program of PostgreSQL. Debian keeps each version in a folder of its own; the newest one is taken.
 pub fn program(name: &str) -> PathBuf {

@@ -12,6 +12,7 @@ cases!(
     each_name_has_one_number_and_a_new_process_replaces_the_old,
     a_node_that_left_is_listed_as_such_until_it_beats,
     a_node_says_how_its_clock_stands,
+    a_heartbeat_is_never_read_before_it_was_written,
     nodes_that_join_at_once_get_numbers_of_their_own,
     the_clock_is_the_time_and_moves_on,
 );
@@ -69,6 +70,18 @@ async fn a_node_says_how_its_clock_stands(world: World) {
     }
     store.join(&node("a")).await.unwrap();
     assert_eq!(clock().await, None, "that was another process");
+}
+
+/// What the comparison of clocks of several servers goes by.
+async fn a_heartbeat_is_never_read_before_it_was_written(world: World) {
+    let me = world.store.join(&node("a")).await.unwrap();
+    let mut last = 0;
+    for _ in 0..20 {
+        world.store.heartbeat(&me, &beat(0)).await.unwrap();
+        let seen = &world.rival.nodes().await.unwrap()[0];
+        assert!(seen.read_at >= seen.heartbeat_at && seen.heartbeat_at >= last, "{seen:?}, after {last}");
+        last = seen.read_at;
+    }
 }
 
 /// The clock of the last heartbeat is ahead of now: a process before this one has made ids of coming milliseconds.

@@ -1,9 +1,14 @@
 //! Statements that are given up midway, because the database does not answer in time or the caller has gone.
 
-use crate::fixture::connect;
-use carillon::store::{ClusterStore as _, DatabaseSettings, NodeHeartbeat, NodeInfo, SqlStore, StoreErrorKind};
+use crate::fixture::{World, connect};
+use carillon::domain::audit::{Actor, AuditNote, Target};
+use carillon::domain::{Action, UserId};
+use carillon::store::{
+    ClusterStore as _, DatabaseSettings, NewTask, NodeHeartbeat, NodeInfo, SqlStore, StoreError, StoreErrorKind,
+};
 use carillon_tests::proxy::Proxy;
 use carillon_tests::{Database, Kind};
+use sea_orm::ConnectionTrait as _;
 use std::time::{Duration, Instant};
 
 /// A row is locked for no longer than this by a node that is gone; the limit itself is 5 s.
@@ -12,7 +17,105 @@ const LOCKED_MAX: Duration = Duration::from_secs(15);
 /// Writes after the one that was given up; the pool has one connection, so that each goes over the same.
 const WRITES: u64 = 5;
 
-servers!(a_begin_leaves_no_open_transaction, a_transaction_that_is_left_alone_lets_others_pass);
+servers!(
+    a_begin_leaves_no_open_transaction,
+    a_transaction_that_is_left_alone_lets_others_pass,
+    a_change_whose_commit_got_no_answer_is_found_to_be_made,
+    a_change_whose_commit_never_came_is_made_again,
+    the_server_itself_ends_statements_and_waits_for_locks,
+);
+
+/// Over the proxy, with a connection to spare for looking.
+async fn over(proxy: &Proxy, statement_timeout: Duration) -> SqlStore {
+    let settings = DatabaseSettings {
+        url: proxy.url.clone(),
+        max_connections: 2,
+        connect_timeout: Duration::from_secs(30),
+        statement_timeout,
+        migrate_at_start: false,
+    };
+    SqlStore::connect(&settings).await.unwrap()
+}
+
+/// A task to be, and what the audit is to say of it.
+fn change(world: &World) -> (NewTask, AuditNote) {
+    let task = world.new_task(&World::every_second("nightly"), true);
+    let note = AuditNote {
+        id: world.number(),
+        tenant_id: world.owner.tenant_id,
+        at: world.now,
+        actor: Actor { kind: "user", id: UserId(7), name: "ann".to_owned(), address: String::new() },
+        action: Action::CreateTask,
+        target: Target::task(task.id, "nightly"),
+        before: None,
+        after: Some("{}".to_owned()),
+    };
+    (task, note)
+}
+
+/// The task is there once, and so is the entry of the audit.
+async fn is_made_once(world: &World, seen: &SqlStore, note: &AuditNote) {
+    let database = world.database.as_ref().unwrap();
+    assert_eq!(database.number("SELECT COUNT(*) FROM task WHERE name = 'nightly'").await, 1);
+    let entries = seen.audit_chain(world.owner.tenant_id, 0, 10).await.unwrap();
+    let of_change = entries.iter().filter(|entry| entry.id == note.id).count();
+    assert_eq!(of_change, 1, "{entries:?}");
+}
+
+/// The server has committed; what it says of it is lost. The caller hears that it is done, not that nobody knows.
+async fn a_change_whose_commit_got_no_answer_is_found_to_be_made(kind: Kind) {
+    let (world, seen) = World::sql_with_store(kind).await;
+    let proxy = Proxy::to(&world.database.as_ref().unwrap().url).await;
+    let store = over(&proxy, Duration::from_millis(500)).await;
+    let (task, note) = change(&world);
+    proxy.hold_answers_to("COMMIT");
+    store.noting(vec![note.clone()]).apply_tasks(&[task], &[], world.now).await.unwrap();
+    proxy.release();
+    is_made_once(&world, &seen, &note).await;
+}
+
+/// The `COMMIT` never reaches the server, which gives the transaction up after a while. Then it is known that nothing has
+/// happened, and the change is made.
+async fn a_change_whose_commit_never_came_is_made_again(kind: Kind) {
+    let (world, seen) = World::sql_with_store(kind).await;
+    let proxy = Proxy::to(&world.database.as_ref().unwrap().url).await;
+    let store = over(&proxy, Duration::from_secs(2)).await;
+    let (task, note) = change(&world);
+    proxy.freeze_before("COMMIT");
+    let (noting, now) = (store.noting(vec![note.clone()]), world.now);
+    let changing = tokio::spawn(async move { noting.apply_tasks(&[task], &[], now).await });
+    proxy.frozen().await;
+    proxy.freeze_no_more();
+    changing.await.unwrap().unwrap();
+    is_made_once(&world, &seen, &note).await;
+}
+
+/// What a node gives up waiting for is not carried out later: the server has given it up before.
+async fn the_server_itself_ends_statements_and_waits_for_locks(kind: Kind) {
+    let database = Database::fresh(kind).await;
+    let proxy = Proxy::to(&database.url).await;
+    let beat = NodeHeartbeat { queue_depth: 7, clock: None, last: 0 };
+    let member = connect(&database.url).await.join(&node("a")).await.unwrap();
+    let blocked = async |statement_timeout: Duration| -> StoreError {
+        let store = over(&proxy, statement_timeout).await;
+        let other = database.connect().await;
+        other.execute_unprepared("BEGIN").await.unwrap();
+        other.execute_unprepared("UPDATE node SET queue_depth = 1").await.unwrap();
+        let error = store.heartbeat(&member, &beat).await.unwrap_err();
+        other.execute_unprepared("ROLLBACK").await.unwrap();
+        other.close().await.unwrap();
+        error
+    };
+    let (statement, lock) = match kind {
+        Kind::Postgres => ("statement timeout", "lock timeout"),
+        _ => ("max_statement_time exceeded", "Lock wait timeout exceeded"),
+    };
+    let error = blocked(Duration::from_secs(1)).await;
+    assert!(error.is_temporary() && error.detail().contains(statement), "{error}");
+    let error = blocked(Duration::from_secs(20)).await;
+    assert!(error.is_temporary() && error.detail().contains(lock), "{error}");
+    assert_eq!(database.number("SELECT queue_depth FROM node").await, 0, "carried out after all");
+}
 
 fn node(name: &str) -> NodeInfo {
     NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned() }

@@ -18,22 +18,29 @@ fn libfaketime() -> String {
     found.expect("package faketime is not installed; ./scripts/test installs it").display().to_string()
 }
 
+/// The environment of a process whose wall clock is wrong by so much, as faketime writes it. Only that one: the monotonic
+/// clock cannot be wrong.
+pub fn wall_clock_off_by(offset: &str) -> Vec<(String, String)> {
+    let library = libfaketime();
+    let set = [
+        ("LD_PRELOAD", library.as_str()),
+        ("FAKETIME", offset),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ("DONT_FAKE_MONOTONIC", "1"),
+    ];
+    set.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+}
+
 /// H25, X14: an executor's own wall clock has no say.
 async fn executor_clock_5_s_off(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
-    let library = libfaketime();
     let mut executors = Vec::new();
     for (name, offset) in [("fast", "+5s"), ("slow", "-5s")] {
-        let env = [
-            ("LD_PRELOAD", library.as_str()),
-            ("FAKETIME", offset),
-            // Only the wall clock is wrong; the monotonic clock cannot be.
-            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-            ("DONT_FAKE_MONOTONIC", "1"),
-        ];
+        let env = wall_clock_off_by(offset);
+        let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let options = Options { env: &env, ..Options::default() };
         executors.push(world.executor_with(name, &app, &options).await);
     }

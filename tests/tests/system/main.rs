@@ -48,6 +48,7 @@ macro_rules! kind {
 mod main_job;
 
 mod database_away;
+mod failover;
 mod fairness;
 mod node_death;
 mod sharing;

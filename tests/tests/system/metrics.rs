@@ -40,6 +40,7 @@ async fn metrics_agree_with_what_ran(kind: Kind) {
     is(&ended("succeeded", ""), succeeded);
     is(&ended("failed", "handler_failed_for_good"), failed);
     is("carillon_results_stale_total", 0.0);
+    is("carillon_database_clock_spread_seconds", 0.0);
     is("carillon_run_lateness_seconds_count", succeeded + failed);
     is("carillon_run_duration_seconds_count", succeeded + failed);
     let late: f64 =

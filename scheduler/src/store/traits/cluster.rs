@@ -53,6 +53,8 @@ pub struct NodeState {
     pub started_at: i64,
     /// Last heartbeat by the database's clock.
     pub heartbeat_at: i64,
+    /// When this was read, by the database's clock, ms. Where several servers answer, both are those of one of them each.
+    pub read_at: i64,
     /// When it left in good order, else 0.
     pub left_at: i64,
     /// Runs in its memory at the last heartbeat.

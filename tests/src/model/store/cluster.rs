@@ -44,6 +44,7 @@ impl ClusterStore for ModelStore {
                 version: node.version.clone(),
                 started_at: now,
                 heartbeat_at: now,
+                read_at: now,
                 left_at: 0,
                 queue_depth: 0,
                 clock: None,
@@ -74,7 +75,8 @@ impl ClusterStore for ModelStore {
     async fn nodes(&self) -> Result<Vec<NodeState>> {
         self.call("list nodes", |state, now| {
             let listed = |row: &&NodeRow| row.state.left_at == 0 || row.state.left_at > now - LISTED_MS;
-            Ok(state.nodes.values().filter(listed).map(|row| row.state.clone()).collect())
+            let read = |row: &NodeRow| NodeState { read_at: now, ..row.state.clone() };
+            Ok(state.nodes.values().filter(listed).map(read).collect())
         })
         .await
     }
