@@ -50,8 +50,13 @@ const PAGE_PARTS: usize = LEFT_OUT_MAX + 1;
 /// What is written less far ahead than this is behind, ms.
 const NEAR_MS: i64 = 30_000;
 
-/// When it makes way, it rests so many times as long as it has just worked, ms at most …
+/// One tick goes on for about so long, ms; the next goes on. A node that stops waits for it.
+const TICK_MAX_MS: i64 = 20_000;
+
+/// When it makes way, it rests so many times as long as it has just worked, …
 const REST_TIMES: i64 = 4;
+/// … or so many while fires have passed that are not written, ms at most …
+const REST_TIMES_BEHIND: i64 = 1;
 /// … this.
 const REST_MAX_MS: i64 = 1_000;
 
@@ -78,6 +83,8 @@ struct Round {
     written: usize,
     /// When the tasks of tenants with few of them are looked for again, ms.
     others_at: i64,
+    /// When the rest is left to the next tick, ms.
+    ends_at: i64,
 }
 
 impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
@@ -107,7 +114,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             self.watch.written_ahead(None);
             return Ok(0);
         };
-        let mut round = Round { fence, written: 0, others_at: i64::MIN };
+        let mut round = Round { fence, written: 0, others_at: i64::MIN, ends_at: self.clock.now_ms() + TICK_MAX_MS };
         for _ in 0..ROUNDS_MAX {
             let tasks = self.store.tasks_due(self.until(), &[], TASKS_MAX).await?;
             let ahead = tasks.first().map_or(self.settings.ahead_ms, |task| task.next_fire_at - self.clock.now_ms());
@@ -122,7 +129,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
     }
 
     /// Writes for these tasks, a transaction at a time. In between, tasks of tenants that are not `heavy` come first, and
-    /// runs that are due. `false` when the lease is lost.
+    /// runs that are due. `false` when the lease is lost, or the tick is over.
     async fn write_page(&self, round: &mut Round, tasks: Vec<Task>, heavy: &[TenantId]) -> Result<bool> {
         for tasks in self.transactions(tasks) {
             let began = self.clock.now_ms();
@@ -137,8 +144,13 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
                 return Ok(false);
             }
             if self.watch.should_make_way() {
-                let rest = ((self.clock.now_ms() - began).max(1) * REST_TIMES).min(REST_MAX_MS);
+                let is_behind = self.watch.behind().written_ahead_ms.is_some_and(|ahead| ahead < 0);
+                let times = if is_behind { REST_TIMES_BEHIND } else { REST_TIMES };
+                let rest = ((self.clock.now_ms() - began).max(1) * times).min(REST_MAX_MS);
                 tokio::time::sleep(Duration::from_millis(rest.unsigned_abs())).await;
+            }
+            if self.clock.now_ms() >= round.ends_at {
+                return Ok(false);
             }
         }
         Ok(true)

@@ -84,6 +84,7 @@ mod fixed_delay;
 mod maintenance;
 mod max_fires;
 mod missed;
+mod overload;
 mod pausing;
 mod preview;
 mod schedules;

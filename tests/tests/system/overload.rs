@@ -1,0 +1,148 @@
+//! More is offered than is carried, and what was missed in a long outage: other tenants are on time, memory stays within
+//! its bounds, and every fire has a row that says what became of it.
+
+use carillon_tests::executor::Options;
+use carillon_tests::fires::assert_all;
+use carillon_tests::node::TOKEN;
+use carillon_tests::wait::{sample, when};
+use carillon_tests::{Fires, Kind, Status, World, await_until, http, now_ms, pass};
+use serde_json::json;
+use std::collections::HashMap;
+
+scenario!(a_slow_executor_is_offered_many_times_what_it_carries: sqlite mariadb);
+scenario!(after_ten_minutes_without_a_node: sqlite mariadb postgres);
+
+/// Fires per second of the tenant whose executor carries five.
+const OFFERED: usize = 40;
+
+/// The smallest queue that can be set.
+const QUEUE: f64 = 1_000.0;
+
+/// How long it is watched, s.
+const WATCHED_S: f64 = 15.0;
+
+/// Fires of the other tenant may start so late, ms: far less than the others wait, far more than a busy machine takes.
+const LATE_MAX_MS: i64 = 5_000;
+
+const OUTAGE_MS: i64 = 600_000;
+
+async fn a_slow_executor_is_offered_many_times_what_it_carries(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", &[("schedulers.task_queue_count", "1000")]).await;
+    let api = world.api();
+    let (busy, app) = (api.make_app("wholesale", "imports").await, api.make_app("retail", "orders").await);
+    let options = Options { env: &[("CARILLON_CAPACITY", "1")], ..Options::default() };
+    world.executor_with("slow", &busy, &options).await;
+    world.executor("e1", &app).await;
+    let other = api.make_task(&app, "every second", "tick", json!({ "cron": "* * * * * ?" })).await;
+    world.await_successes(other, 3).await;
+    let mut offered = Vec::new();
+    for number in 0..OFFERED {
+        let fields = json!({ "cron": "* * * * * ?", "params": "200" });
+        offered.push(api.make_task(&busy, &format!("import {number}"), "sleep", fields).await);
+    }
+    let from = now_ms();
+    for _ in 0..5 {
+        pass(WATCHED_S / 5.0).await;
+        let held = metric(&node.url, "carillon_queue_depth").await;
+        assert!(held <= QUEUE, "{held} runs in memory");
+    }
+    // Those of the last seconds may be under way.
+    let until = now_ms() - LATE_MAX_MS;
+    let fires = Fires::every(1, &world.database.logs_of(other).await).assert_no_gap().between(from, until);
+    assert_all("succeeded at the first attempt", &fires, |row| row.status == Status::Succeeded && row.attempt == 1);
+    assert_all("on time beside the overload", &fires, |row| row.started_at < row.due_time + LATE_MAX_MS);
+    for task in &offered {
+        api.stop(*task).await;
+    }
+    world.settle_and_check().await;
+    for task in offered {
+        let rows = world.database.logs_of(task).await;
+        let _ = Fires::every(1, &rows).assert_no_gap();
+        assert_all("ended, and says why it did not run", &rows, |row| {
+            row.status == Status::Succeeded || (row.status.is_terminal() && !row.reason.is_empty())
+        });
+    }
+}
+
+/// The outage is not waited for: all instants in the database go back by as much, while neither node nor executor runs.
+async fn after_ten_minutes_without_a_node(kind: Kind) {
+    let world = World::new(kind).await;
+    let settings = [("schedulers.task_pre_generation_max_time", "60s")];
+    let node = world.node("a", &settings).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let executor = world.executor("e1", &app).await;
+    let mut tasks = HashMap::new();
+    for policy in ["skip", "fire_once", "fire_all"] {
+        let fields = json!({ "cron": "* * * * * ?", "misfire_strategy": policy, "misfire_max": 10 });
+        tasks.insert(policy, api.make_task(&app, policy, "tick", fields).await);
+    }
+    for task in tasks.values() {
+        world.await_successes(*task, 2).await;
+    }
+    assert_eq!(executor.process.sigterm(30).await, Some(0), "{}", executor.process.log_digest());
+    node.process.kill9().await;
+    for (table, columns) in [
+        ("task", &["next_fire_at", "written_until"][..]),
+        ("task_log", &["fire_time", "due_time", "queued_at", "dispatched_at", "started_at", "finished_at"]),
+        ("node", &["heartbeat_at", "started_at"]),
+        ("executor", &["heartbeat_at"]),
+        ("lease", &["expires_at"]),
+    ] {
+        let back = |column: &&str| {
+            format!(
+                "{column} = CASE WHEN {column} BETWEEN 1 AND 4000000000000 THEN {column} - {OUTAGE_MS} ELSE {column} END"
+            )
+        };
+        let set = columns.iter().map(back).collect::<Vec<_>>().join(", ");
+        world.database.execute(&format!("UPDATE {table} SET {set}")).await;
+    }
+    let up_at = now_ms();
+    let node = world.unready_node("a", node.port, &settings);
+    node.ready().await;
+    world.executor("e2", &app).await;
+    for task in tasks.values() {
+        let fresh = format!("task_id = {task} AND status = 10 AND trigger_kind = 'schedule' AND fire_time > {up_at}");
+        await_until("it fires after the outage", 60, || async { when(!world.database.logs(&fresh).await.is_empty()) })
+            .await;
+    }
+    let claimed = metric(&node.url, "carillon_claims_won_total").await;
+    let (rows, starts) = world.end_well().await;
+    for (policy, made_up_for) in [("skip", 0), ("fire_once", 1), ("fire_all", 10)] {
+        let all = || rows.iter().filter(|row| row.task == tasks[policy]);
+        let last =
+            all().filter(|row| row.trigger == "misfire").map(|row| row.fire_time).max().expect("some were missed");
+        let of_task: Vec<_> = all().filter(|row| row.fire_time <= last).collect();
+        let left_out: Vec<_> = of_task.iter().filter(|row| row.reason == "misfire_skipped").collect();
+        assert!(left_out.iter().all(|row| row.status == Status::Expired && !row.message.is_empty()));
+        let made_up: Vec<_> =
+            of_task.iter().filter(|row| row.trigger == "misfire" && row.status != Status::Expired).collect();
+        assert_eq!(made_up.len(), made_up_for, "{policy}: {}", sample(&made_up));
+        assert!(made_up.iter().all(|row| starts.iter().any(|start| start.log == row.id)), "{policy}: they ran");
+        // What was written before, and a hundred of what was not; one of these counts those between.
+        let counted: i64 = left_out.iter().filter_map(|row| more_before(&row.message)).sum();
+        let first = of_task.iter().map(|row| row.fire_time).min().expect("there are rows");
+        let fires = (last - first) / 1_000 + 1;
+        assert!(counted > 100, "{policy}: {counted} are counted in a row");
+        assert_eq!(of_task.len() as i64 + counted, fires, "{policy}: every fire has a row, or is counted in one");
+    }
+    // What was written and missed ended without passing through a queue.
+    let unclaimed = rows.iter().filter(|row| row.trigger == "schedule" && row.reason == "misfire_skipped").count();
+    let ran = rows.iter().filter(|row| row.started_at > up_at).count();
+    assert!(unclaimed > 100, "{unclaimed} of those that were written expired");
+    assert!(claimed < (ran + unclaimed / 2) as f64, "{claimed} claims, {ran} runs, {unclaimed} expired");
+}
+
+/// How many missed fires without a row of their own the message names.
+fn more_before(message: &str) -> Option<i64> {
+    let (before, _) = message.split_once(" more before it were missed")?;
+    before.rsplit(' ').next()?.parse().ok()
+}
+
+async fn metric(url: &str, name: &str) -> f64 {
+    let asked = http::shared().get(format!("{url}/metrics")).bearer_auth(TOKEN).send().await;
+    let page = asked.expect("the node answers").text().await.expect("the page");
+    let line = page.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {page}"));
+    line.rsplit(' ').next().and_then(|value| value.parse().ok()).expect("a number")
+}
