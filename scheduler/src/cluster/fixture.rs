@@ -87,8 +87,8 @@ impl ExecutorStore for Fake {
     }
 
     async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorHeartbeat) -> Result<bool> {
-        let signed = SignedHeartbeat { owner: signer.owner, signed_at: signer.signed_at, heartbeat: beat.clone() };
-        Ok(self.beats(&[signed]).await?[0] == HeartbeatVerdict::Committed)
+        let message = SignedHeartbeat { owner: signer.owner, signed_at: signer.signed_at, heartbeat: beat.clone() };
+        Ok(self.beats(&[message]).await?[0] == HeartbeatVerdict::Committed)
     }
 
     async fn beats(&self, beats: &[SignedHeartbeat]) -> Result<Vec<HeartbeatVerdict>> {
@@ -100,9 +100,9 @@ impl ExecutorStore for Fake {
         counts.commits += 1;
         counts.heartbeats += beats.len();
         let known = self.executors.lock().unwrap();
-        let verdict = |beat: &SignedHeartbeat| match known.contains_key(&beat.heartbeat.executor_id) {
-            true => HeartbeatVerdict::Committed,
-            false => HeartbeatVerdict::Unknown,
+        let verdict = |beat: &SignedHeartbeat| {
+            let is_known = known.contains_key(&beat.heartbeat.executor_id);
+            if is_known { HeartbeatVerdict::Committed } else { HeartbeatVerdict::Unknown }
         };
         Ok(beats.iter().map(verdict).collect())
     }

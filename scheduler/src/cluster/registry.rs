@@ -131,7 +131,7 @@ impl Registry {
         Some(if without.is_empty() || without.len() >= whole.executors().len() {
             whole
         } else {
-            self.trusted(whole, without)
+            self.trusted(&whole, without)
         })
     }
 
@@ -330,7 +330,7 @@ impl Registry {
     }
 
     /// The fleet without some of it; as long as it is the same without the same, it has the same shape.
-    fn trusted(&self, whole: Fleet, without: BTreeSet<ExecutorId>) -> Fleet {
+    fn trusted(&self, whole: &Fleet, without: BTreeSet<ExecutorId>) -> Fleet {
         let app = whole.app();
         let known =
             self.trusted.get(&app).filter(|known| (known.whole_shape, &known.without) == (whole.shape(), &without));

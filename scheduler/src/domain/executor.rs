@@ -141,7 +141,7 @@ impl Executor {
     pub fn at_pulse(&self, pulse: &Pulse) -> Self {
         let Pulse { heartbeat_at, draining, disabled, weight, held, running, capacity, node_id, .. } = *pulse;
         let key_id = pulse.key_id.clone();
-        Self { heartbeat_at, draining, disabled, weight, held, running, capacity, node_id, key_id, ..self.clone() }
+        Self { key_id, heartbeat_at, draining, disabled, weight, capacity, held, running, node_id, ..self.clone() }
     }
 
     /// Whether it takes new runs at all: neither draining, nor disabled, nor without weight.

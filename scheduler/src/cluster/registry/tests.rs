@@ -84,7 +84,9 @@ async fn a_registration_reads_itself_and_whom_it_replaces() {
 #[tokio::test]
 async fn what_falls_silent_goes_and_comes_back() {
     let (registry, store) = (Registry::default(), Fake::default());
-    [1, 2].into_iter().for_each(|id| store.put(executor(id, 100_000)));
+    for id in [1, 2] {
+        store.put(executor(id, 100_000));
+    }
     look(&registry, &store, 100_000).await;
     store.change(1, |executor, _| executor.heartbeat_at = 110_000);
     look(&registry, &store, 110_001).await;
@@ -102,7 +104,9 @@ async fn what_falls_silent_goes_and_comes_back() {
 #[tokio::test]
 async fn a_late_commit_is_found_with_the_next_heartbeat_or_when_all_is_read() {
     let (registry, store) = (Registry::default(), Fake::default());
-    [1, 2, 3].into_iter().for_each(|id| store.put(executor(id, 100_000)));
+    for id in [1, 2, 3] {
+        store.put(executor(id, 100_000));
+    }
     look(&registry, &store, 100_000).await;
     store.change(1, |executor, _| executor.heartbeat_at = 103_000);
     look(&registry, &store, 103_000).await;
@@ -149,7 +153,9 @@ async fn an_earlier_reading_that_comes_later_says_nothing() {
 #[tokio::test]
 async fn those_that_are_avoided_are_left_out_while_there_are_others() {
     let (registry, store) = (Registry::default(), Fake::default());
-    [1, 2, 3].into_iter().for_each(|id| store.put(executor(id, 100_000)));
+    for id in [1, 2, 3] {
+        store.put(executor(id, 100_000));
+    }
     look(&registry, &store, 100_000).await;
     let there = |now| fleet(&registry, now).executors().iter().map(|executor| executor.id.0).collect::<Vec<_>>();
     registry.avoid(ExecutorId(2), 105_000);

@@ -161,11 +161,13 @@ fn what_answers_quickly_agrees_with_what_waits() {
             priority: (id % 5) as i32,
             ..run_of(id, id * 37 % 1_000)
         };
-        let limit = if draw >> 16 & 3 == 0 { Limit::Executor } else { Limit::Task };
+        let limit = if (draw >> 16).trailing_zeros() >= 2 { Limit::Executor } else { Limit::Task };
         match draw >> 20 & 7 {
             0 => blocked.leave(&run),
             1 => drop(blocked.look(step, &HashSet::new())),
-            2 if draw >> 24 & 7 == 0 => drop(blocked.leave_for(&HashSet::from([(run.tenant_id, run.app_id)]))),
+            2 if (draw >> 24).trailing_zeros() >= 3 => {
+                drop(blocked.leave_for(&HashSet::from([(run.tenant_id, run.app_id)])))
+            }
             _ => blocked.block(run, &tasks[(id % 4) as usize], limit, step),
         }
         let waiting = blocked.lock();
