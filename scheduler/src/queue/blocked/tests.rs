@@ -166,7 +166,7 @@ fn what_answers_quickly_agrees_with_what_waits() {
             0 => blocked.leave(&run),
             1 => drop(blocked.look(step, &HashSet::new())),
             2 if (draw >> 24).trailing_zeros() >= 3 => {
-                drop(blocked.leave_for(&HashSet::from([(run.tenant_id, run.app_id)])))
+                drop(blocked.leave_for(&HashSet::from([(run.tenant_id, run.app_id)])));
             }
             _ => blocked.block(run, &tasks[(id % 4) as usize], limit, step),
         }
