@@ -116,7 +116,7 @@ impl Galera {
         let state = read_state(&self.members[number].folder);
         let of = |key: &str| {
             let line = state.lines().find_map(|line| line.strip_prefix(key));
-            line.map(str::trim).unwrap_or_else(|| panic!("no {key} in {state}")).to_owned()
+            line.map_or_else(|| panic!("no {key} in {state}"), str::trim).to_owned()
         };
         format!("--wsrep-start-position={}:{}", of("uuid:"), of("seqno:"))
     }
