@@ -27,7 +27,7 @@ pub fn install(data: &Path) {
 }
 
 /// The server on `data`; its commits are as durable as in production, or not at all.
-pub fn serve(data: &Path, port: u16, is_durable: bool) -> Command {
+pub fn serve(data: &Path, port: u16, is_durable: bool, environment: &[(String, String)]) -> Command {
     let program = find_program("mariadbd", &["/usr/sbin/mariadbd", "/usr/local/sbin/mariadbd", "/usr/bin/mariadbd"]);
     // Read at each start; makes the account that nodes and tests use.
     let init = data.with_extension("sql");
@@ -37,7 +37,9 @@ pub fn serve(data: &Path, port: u16, is_durable: bool) -> Command {
          GRANT ALL ON *.* TO 'carillon'@'%' WITH GRANT OPTION;\n",
     )
     .expect("write the init file");
-    let mut command = bound(&program, Some(USER));
+    // Only the server is to have this environment, not what starts it as another user.
+    let mut command = bound(Path::new("/usr/bin/env"), Some(USER));
+    command.args(environment.iter().map(|(name, value)| format!("{name}={value}"))).arg(&program);
     command.args([
         "--no-defaults".to_owned(),
         format!("--datadir={}", data.display()),

@@ -50,6 +50,7 @@ pub struct Server {
     folder: PathBuf,
     /// What it is started with besides the usual.
     arguments: Vec<String>,
+    /// Of MariaDB only.
     environment: Vec<(String, String)>,
     /// Where it listens on 127.0.0.1.
     pub port: u16,
@@ -94,10 +95,10 @@ impl Server {
 
     fn command(&self) -> Command {
         let mut command = match self.kind {
-            Kind::MariaDb => mariadb::serve(&self.folder, self.port, self.is_durable),
+            Kind::MariaDb => mariadb::serve(&self.folder, self.port, self.is_durable, &self.environment),
             _ => postgres::serve(&self.folder, self.port, self.is_durable),
         };
-        command.args(&self.arguments).envs(self.environment.iter().cloned());
+        command.args(&self.arguments);
         command
     }
 
@@ -126,6 +127,18 @@ impl Server {
     #[must_use]
     pub fn process(&self) -> Process {
         self.process.lock().unwrap().clone().expect("the server was started")
+    }
+
+    /// Sends a signal to all of its processes: PostgreSQL has one for each session.
+    pub fn signal_all(&self, name: &str) {
+        let first = self.process();
+        first.signal(name);
+        let pid = first.pid();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("list the processes");
+        for child in children.split_whitespace() {
+            // One that has ended meanwhile needs no signal.
+            let _ = Command::new("kill").args([&format!("-{name}"), child]).status();
+        }
     }
 
     /// Runs a statement as administrator.
