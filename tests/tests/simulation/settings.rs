@@ -51,7 +51,11 @@ impl Shape {
             nodes: nodes as usize,
             tenants: tenants as usize,
             own_executors: dice.between("how many executors", 2, 3) as usize,
-            capacity: if dice.happens("small queue", 150) { dice.between("how small", 60, 150) as usize } else { 1_000 },
+            capacity: if dice.happens("small queue", 150) {
+                dice.between("how small", 60, 150) as usize
+            } else {
+                1_000
+            },
             lead_ms: if dice.happens("long lead", 333) { LONG_LEAD_MS } else { LEAD_MS },
         }
     }

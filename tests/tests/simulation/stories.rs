@@ -12,6 +12,9 @@ use carillon::domain::{LogId, TaskId};
 use carillon_tests::model::executor::Start;
 use std::sync::Arc;
 
+/// As the seeds with a long lead have it.
+const TWELVE_SECONDS: i64 = 12_000;
+
 /// Longer than the offline time-out, as promise 10 wants it.
 const LONG_LEAD_MS: i64 = 20_000;
 
@@ -273,4 +276,46 @@ fn in_a_calm_world_no_minute_has_more_fires_than_the_quota() {
         |begin: i64| dispatch_marks.iter().filter(|at| (begin..begin + 60_000 - LEAD_MS - 100).contains(*at)).count();
     let most = dispatch_marks.iter().map(|at| within(*at)).max().unwrap_or(0);
     assert!((80..=100).contains(&most), "{most} in a minute");
+}
+
+/// Tells the story of one seed and looks at everything.
+fn holds(seed: u64, lead_ms: i64, faults: &[Planned]) {
+    let world = simulate(seed, lead_ms, faults);
+    let broken = promises::check(&world);
+    assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+}
+
+/// A process dies before any node has heard of it. Its registration lies with a node that stands still, and is handled when
+/// its successor has long registered with another: it must not drive that one out.
+#[test]
+fn the_registration_of_a_process_that_nobody_knew_replaces_no_newer_one() {
+    let plan = [
+        at(31_511, Fault::Kill { executor: 0, down: 18_751 }),
+        at(50_129, Fault::Pause { node: 0, down: 22_161 }),
+        at(50_546, Fault::Kill { executor: 0, down: 1_492 }),
+    ];
+    for seed in [1_568, 1, 2, 3] {
+        holds(seed, TWELVE_SECONDS, &plan);
+    }
+}
+
+/// An executor comes back from a silence with a heartbeat that it wrote before it accepted a run, and the run was given to
+/// another in between: the next list shows the run, and is confirmed, too.
+#[test]
+fn a_list_that_is_older_than_the_end_of_a_silence_vouches_for_nothing() {
+    let island = |from| at(from, Fault::Island { executor: 0, down: 9_402 });
+    for seed in [1_626, 1, 2, 3, 4, 5] {
+        for from in [62_500, 62_619, 62_750, 63_000] {
+            holds(seed, TWELVE_SECONDS, &[island(20_000), island(from)]);
+        }
+    }
+}
+
+/// What lost its executor's row with the last commits of the database is not due before its fire.
+#[test]
+fn what_all_trace_is_lost_of_starts_no_earlier() {
+    let plan = [at(10_618, Fault::Kill { executor: 0, down: 1_535 }), at(15_672, Fault::LostCommits { last: 4_641 })];
+    for seed in [43, 1, 2] {
+        holds(seed, TWELVE_SECONDS, &plan);
+    }
 }

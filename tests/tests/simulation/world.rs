@@ -135,8 +135,7 @@ impl Ground {
             ledger: self.ledger.clone(),
             handlers: ["quick", "slow", "steady", "flaky"].map(str::to_owned).to_vec(),
         };
-        let executor =
-            |index: usize| SimExecutor::new(index, self.lag(&format!("executor {index}")), machine.clone());
+        let executor = |index: usize| SimExecutor::new(index, self.lag(&format!("executor {index}")), machine.clone());
         (0..self.shape.executors()).map(executor).collect()
     }
 
@@ -199,9 +198,9 @@ impl World {
             tenants.push(ground.tenant(index).await);
         }
         for tenant in &tenants {
-            let doors = nodes.iter().map(|node| {
-                Arc::new(Door { node: node.clone(), owner: tenant.owner }) as Arc<dyn NodeServer>
-            });
+            let doors = nodes
+                .iter()
+                .map(|node| Arc::new(Door { node: node.clone(), owner: tenant.owner }) as Arc<dyn NodeServer>);
             let doors: Vec<_> = doors.collect();
             tenant.executors.iter().for_each(|index| executors[*index].connect(doors.clone()));
         }
@@ -294,10 +293,12 @@ impl World {
                 hit.for_each(|(_, node)| node.gate().take_store_away(until(down)));
             }
             Fault::ReadOnly { down } => self.nodes.iter().for_each(|node| node.gate().make_read_only(until(down))),
-            Fault::Slow { node, up_to, down } => self.for_a_while(node, down, |gate, on| {
-                gate.slow_down(if on { up_to } else { 0 });
-            })
-            .await,
+            Fault::Slow { node, up_to, down } => {
+                self.for_a_while(node, down, |gate, on| {
+                    gate.slow_down(if on { up_to } else { 0 });
+                })
+                .await
+            }
             Fault::Doubt { node, per_mille, down } => {
                 self.with_chance(node, per_mille, down, Gate::doubt).await;
             }
@@ -316,7 +317,11 @@ impl World {
             Fault::HalfEdit { task, after } => {
                 let edit = self.change(task, self.tasks()[task], true);
                 let waited = tokio::time::timeout(Duration::from_millis(after as u64), edit).await;
-                self.trace.add(format!("the caller of an edit of task {} left: {}", self.tasks()[task], waited.is_err()));
+                self.trace.add(format!(
+                    "the caller of an edit of task {} left: {}",
+                    self.tasks()[task],
+                    waited.is_err()
+                ));
             }
             Fault::Restart { task, down } => {
                 self.change(task, self.tasks()[task], false).await;
@@ -424,7 +429,8 @@ impl World {
             let found = found.await;
             let expected = Some((0, 0, 0, self.executors.len()));
             if found != expected {
-                let text = format!("node {index} has (queued, under way, waiting, executors) {found:?}, not {expected:?}");
+                let text =
+                    format!("node {index} has (queued, under way, waiting, executors) {found:?}, not {expected:?}");
                 self.leftovers.lock().unwrap().push(text);
             }
         }

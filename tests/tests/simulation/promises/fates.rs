@@ -38,8 +38,12 @@ impl Evidence<'_> {
         let is = |holds: bool, objection: &'static str| (!holds).then_some(objection);
         let retried = run.failures > spec.max_retries;
         match (run.status, run.reason) {
-            (Status::Succeeded, _) if run.is_parent() => is(self.shards_of(run.id).all(succeeded), "not all shards did"),
-            (Status::Succeeded, _) => is(self.ended_by_handler(row, RunStatus::Succeeded), "its handler did not succeed"),
+            (Status::Succeeded, _) if run.is_parent() => {
+                is(self.shards_of(run.id).all(succeeded), "not all shards did")
+            }
+            (Status::Succeeded, _) => {
+                is(self.ended_by_handler(row, RunStatus::Succeeded), "its handler did not succeed")
+            }
             (Status::Failed, Reason::ShardFailed) => is(!self.shards_of(run.id).all(succeeded), "all shards succeeded"),
             (Status::Failed, Reason::HandlerFailed) => {
                 is(self.ended_by_handler(row, RunStatus::Failed), "its handler did not fail")

@@ -6,6 +6,7 @@ use super::turns::{Going, bound_of};
 use crate::faults::Fault;
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Run, TaskId, Trigger};
+use carillon_protocol::RunKey;
 use carillon_tests::model::executor::Start;
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ const SENT_MS: i64 = 1_000;
 impl Evidence<'_> {
     /// Looks at every start.
     pub fn nothing_is_late_without_need(&mut self) {
-        let going = self.going();
+        let going = self.with_permits();
         let starts: Vec<Start> = self.starts.values().map(|starts| starts[0].clone()).collect();
         for start in starts {
             let Some(run) = self.state.logs.get(&LogId(start.key.0)).map(|row| &row.run) else { continue };
@@ -35,7 +36,8 @@ impl Evidence<'_> {
             }
             let late = start.at - start.due_time;
             let allowed = allowance(spec, run, start.key.1);
-            let detail = format!("task {} fire {} started {late} ms late, at {}", start.task, start.fire_time, start.at);
+            let detail =
+                format!("task {} fire {} started {late} ms late, at {}", start.task, start.fire_time, start.at);
             if late <= allowed || self.waits_for_others(&start, spec, &going) {
                 continue;
             }
@@ -52,10 +54,22 @@ impl Evidence<'_> {
         }
     }
 
+    /// What had a permit when, by task: from its dispatch, which may be before it is due, to the commit of its end.
+    fn with_permits(&self) -> BTreeMap<TaskId, Vec<Going>> {
+        let mut held: BTreeMap<TaskId, Vec<Going>> = BTreeMap::new();
+        for ((log, attempt), mark) in &self.state.dispatch_marks {
+            let Some(row) = self.state.logs.get(log).filter(|row| row.run.parent_id.is_none()) else { continue };
+            let to = self.state.ends.get(&(*log, *attempt)).map_or(i64::MAX, |end| end.at);
+            held.entry(row.run.task_id).or_default().push(Going { key: RunKey(log.0, *attempt), from: mark.at, to });
+        }
+        held
+    }
+
     /// Whether as many runs of the task went on as may, almost all of the time that it was late.
     fn waits_for_others(&self, start: &Start, spec: &TaskSpec, going: &BTreeMap<TaskId, Vec<Going>>) -> bool {
         let Some(bound) = bound_of(spec) else { return false };
-        let others: Vec<&Going> = going[&start.task].iter().filter(|run| run.key != start.key).collect();
+        let others: Vec<&Going> =
+            going.get(&start.task).into_iter().flatten().filter(|run| run.key != start.key).collect();
         longest_room(&others, bound, start.due_time, start.at) <= TURN_MS
     }
 
