@@ -65,7 +65,7 @@ impl Executors {
         if id > before && IdSource::made_by(id) == self.ids.node() {
             // A process seen for the first time holds nothing.
             let (runs, cancelled) = (HashSet::new(), HashSet::new());
-            self.registry.heard(id, Snapshot { taken_at: now, received_at: now, runs, cancelled });
+            self.registry.heard(id, Snapshot { taken_at: now, received_at: now, runs, cancelled, doubted_until: 0 });
         }
         tracing::info!(
             executor = id.0,
@@ -96,14 +96,19 @@ impl Executors {
             }
         }
         let received_at = self.clock.now_ms();
+        // An executor whose clock runs ahead must not vouch for what it has not seen yet.
+        let taken_at = snapshot_at.min(received_at);
+        let is_back = !self.registry.heard_lately(executor_id, received_at - SILENCE_MS);
+        let doubted_until = self.registry.doubted_until(executor_id);
         let live: Vec<RunKey> = held.into_iter().chain(running).collect();
         let cancel = if live.is_empty() {
             Vec::new()
-        } else if self.registry.heard_lately(executor_id, received_at - SILENCE_MS) {
+        } else if !is_back && doubted_until == 0 {
             // Again, until it has dropped them: the last acknowledgement may be lost.
             self.registry.told_to_drop(executor_id, &live)
         } else {
-            // Silent here for a while: another node may have given its runs away in the meantime.
+            // Silent here for a while: another node may have given its runs away in the meantime. The list that ends
+            // the silence may be older than the last of them; so the first list that was made after it is confirmed, too.
             let mine = self.store.reconfirm(signer.owner, executor_id, &live).await?;
             let given_away: Vec<RunKey> = live.iter().filter(|run| !mine.contains(run)).copied().collect();
             if !given_away.is_empty() {
@@ -115,11 +120,14 @@ impl Executors {
             }
             given_away
         };
-        // An executor whose clock runs ahead must not vouch for what it has not seen yet.
-        let taken_at = snapshot_at.min(received_at);
+        let doubted_until = match (is_back, taken_at > doubted_until) {
+            (true, _) => received_at,
+            (false, true) => 0,
+            (false, false) => doubted_until,
+        };
         let runs: HashSet<RunKey> = live.into_iter().chain(unacknowledged).collect();
         let cancelled = cancel.iter().copied().collect();
-        self.registry.heard(executor_id, Snapshot { taken_at, received_at, runs, cancelled });
+        self.registry.heard(executor_id, Snapshot { taken_at, received_at, runs, cancelled, doubted_until });
         Ok(Some(cancel))
     }
 

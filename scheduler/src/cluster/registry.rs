@@ -32,6 +32,8 @@ pub struct Snapshot {
     pub runs: HashSet<RunKey>,
     /// Those of them that it was told to drop. It may not have heard it.
     pub cancelled: HashSet<RunKey>,
+    /// Before this instant its runs may have been given away; a list taken before it may lack some of them. ms, 0 for never.
+    pub doubted_until: i64,
 }
 
 type App = (TenantId, AppId);
@@ -205,6 +207,11 @@ impl Registry {
     /// Whether the executor beat here since `since` (ms).
     pub fn heard_lately(&self, id: ExecutorId, since: i64) -> bool {
         self.snapshots.get(&id).is_some_and(|snapshot| snapshot.received_at >= since)
+    }
+
+    /// Until when (ms) runs of the executor may have been given away that none of its lists here has shown yet.
+    pub fn doubted_until(&self, id: ExecutorId) -> i64 {
+        self.snapshots.get(&id).map_or(0, |snapshot| snapshot.doubted_until)
     }
 
     /// Of these runs those that the executor was told to drop with its last heartbeat here.

@@ -82,7 +82,9 @@ pub fn after(task: &Task, run: Attempt, reason: Reason, now: i64) -> Next {
     if !counts || run.failures >= spec.max_retries {
         return end(Status::Failed);
     }
-    Next { status: Status::Retry, due_time: now + retry_after(spec, run), failures: run.failures + 1 }
+    // What ended before it was due, because all trace of its executor is gone, is not due earlier for that.
+    let due_time = (now + retry_after(spec, run)).max(run.due_time);
+    Next { status: Status::Retry, due_time, failures: run.failures + 1 }
 }
 
 /// The instant from which it counts as a failure that no executor takes a run, for `reason`, epoch ms.

@@ -263,7 +263,19 @@ impl SqlStore {
         let [_, _, address, description] = described;
         let place = || [tenant_id.into(), app_id.into(), address.clone().into(), id.into()];
         let others = "tenant_id = {1} AND app_id = {2} AND address = {3} AND id <> {4} AND gone_at = 0";
+        let detail = "a newer process has registered at this address; this message came too late";
+        let too_late = || StoreError::new(StoreErrorKind::Conflict, ACTION, detail);
         if known.is_none() {
+            // A message of a process that has died before it was ever heard drives out no newer one.
+            let newer = format!(
+                "SELECT id FROM executor WHERE {others} AND register_signed_at > {{5}} AND register_signed_at <= {{6}}"
+            );
+            let [tenant, app, at, me] = place();
+            let bounds = [tenant, app, at, me, signed_at.into(), (now + AHEAD_MS).into()];
+            let newer: Vec<ExecutorId> = tx.query(&Sql::new(self.backend, &newer), bounds).await?;
+            if !newer.is_empty() {
+                return Err(too_late());
+            }
             // An address belongs to one process: the one that listened there before is gone.
             let replace =
                 format!("UPDATE executor SET gone_at = {{5}}, draining = 1, heartbeat_at = {{now}} WHERE {others}");
@@ -273,8 +285,7 @@ impl SqlStore {
             let holder = Sql::new(self.backend, &format!("SELECT id FROM executor WHERE {others}"));
             let holder: Vec<ExecutorId> = tx.query(&holder, place()).await?;
             if !holder.is_empty() {
-                let detail = "a newer process has registered at this address; this message came too late";
-                return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+                return Err(too_late());
             }
         }
         if known.is_none() {

@@ -70,6 +70,11 @@ impl SimClock {
     pub fn new(time: Arc<SimTime>, lag_us: i64) -> Self {
         Self { time, lag_us: AtomicI64::new(lag_us.max(0)) }
     }
+
+    /// Lets it lag by so much from now on, µs.
+    pub fn set_lag(&self, lag_us: i64) {
+        self.lag_us.store(lag_us.max(0), Ordering::Relaxed);
+    }
 }
 
 impl Clock for SimClock {

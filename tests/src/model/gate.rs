@@ -15,7 +15,24 @@ pub struct Gate {
     dice: Arc<Dice>,
     frozen_until: AtomicI64,
     away_until: AtomicI64,
+    read_only_until: AtomicI64,
+    slow_up_to_ms: AtomicI64,
     doubt_per_mille: AtomicU64,
+    late_per_mille: AtomicU64,
+    given_up_per_mille: AtomicU64,
+    deadlocks_per_mille: AtomicU64,
+}
+
+/// How long a node waits for a statement at most, ms, as its connections have it.
+const STATEMENT_TIMEOUT_MS: u64 = 5_000;
+
+/// A commit that is reported as failed and carried out later.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LateCommit {
+    /// After this long it is reported as failed, ms.
+    pub(super) fails_after: u64,
+    /// And after this long it is there, ms.
+    pub(super) comes_after: u64,
 }
 
 impl Gate {
@@ -28,7 +45,12 @@ impl Gate {
             dice,
             frozen_until: AtomicI64::new(0),
             away_until: AtomicI64::new(0),
+            read_only_until: AtomicI64::new(0),
+            slow_up_to_ms: AtomicI64::new(0),
             doubt_per_mille: AtomicU64::new(0),
+            late_per_mille: AtomicU64::new(0),
+            given_up_per_mille: AtomicU64::new(0),
+            deadlocks_per_mille: AtomicU64::new(0),
         })
     }
 
@@ -52,6 +74,43 @@ impl Gate {
         self.doubt_per_mille.store(per_mille, Ordering::Relaxed);
     }
 
+    /// Refuses what writes, until then.
+    pub fn make_read_only(&self, until_ms: i64) {
+        self.read_only_until.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// How long each statement takes at most, ms.
+    pub fn slow_down(&self, up_to_ms: i64) {
+        self.slow_up_to_ms.store(up_to_ms, Ordering::Relaxed);
+    }
+
+    /// How often (per mille) a commit is reported as failed and carried out later.
+    pub fn commit_late(&self, per_mille: u64) {
+        self.late_per_mille.store(per_mille, Ordering::Relaxed);
+    }
+
+    /// How often (per mille) a statement is given up before anything was done.
+    pub fn give_up(&self, per_mille: u64) {
+        self.given_up_per_mille.store(per_mille, Ordering::Relaxed);
+    }
+
+    /// How often (per mille) a statement that writes is refused as a deadlock's victim.
+    pub fn deadlock(&self, per_mille: u64) {
+        self.deadlocks_per_mille.store(per_mille, Ordering::Relaxed);
+    }
+
+    /// Ends every fault.
+    pub fn mend(&self) {
+        for until in [&self.frozen_until, &self.away_until, &self.read_only_until, &self.slow_up_to_ms] {
+            until.store(0, Ordering::Relaxed);
+        }
+        let chances =
+            [&self.doubt_per_mille, &self.late_per_mille, &self.given_up_per_mille, &self.deadlocks_per_mille];
+        for per_mille in chances {
+            per_mille.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Returns once the process runs.
     pub async fn thawed(&self) {
         while self.is_frozen() {
@@ -63,7 +122,36 @@ impl Gate {
     pub(super) async fn there(&self, action: &'static str) -> Result<()> {
         self.thawed().await;
         self.take_a_moment("to the store", action).await;
-        self.answered(action).await
+        let slow = self.slow_up_to_ms.load(Ordering::Relaxed);
+        if slow > 0 {
+            let ms = self.dice.between(&format!("{} waits for a slow {action}", self.name), 0, slow);
+            tokio::time::sleep(Duration::from_millis(ms as u64)).await;
+        }
+        self.answered(action).await?;
+        if self.happens(&self.given_up_per_mille, "gives up", action) {
+            tokio::time::sleep(Duration::from_millis(STATEMENT_TIMEOUT_MS)).await;
+            return Err(StoreError::new(StoreErrorKind::Unavailable, action, "no answer in time, and nothing done"));
+        }
+        if !writes(action) {
+            return Ok(());
+        }
+        if self.time.now_ms() < self.read_only_until.load(Ordering::Relaxed) {
+            return Err(StoreError::new(StoreErrorKind::ReadOnly, action, "a standby takes no writes"));
+        }
+        if self.happens(&self.deadlocks_per_mille, "deadlocks", action) {
+            return Err(StoreError::new(StoreErrorKind::Contention, action, "chosen as a deadlock's victim"));
+        }
+        Ok(())
+    }
+
+    /// Whether this commit is carried out after it was reported as failed.
+    pub(super) fn late_commit(&self, action: &'static str) -> Option<LateCommit> {
+        if !writes(action) || !self.happens(&self.late_per_mille, "commits late", action) {
+            return None;
+        }
+        let ms = |what: &str, low, high| self.dice.between(&format!("{} {what} {action}", self.name), low, high) as u64;
+        let fails_after = ms("loses", 5, 900);
+        Some(LateCommit { fails_after, comes_after: fails_after + ms("sees late", 5, 2_500) })
     }
 
     /// The way back: what was carried out may still look like a failure.
@@ -71,11 +159,15 @@ impl Gate {
         self.take_a_moment("from the store", action).await;
         self.thawed().await;
         self.answered(action).await?;
-        let doubt = self.doubt_per_mille.load(Ordering::Relaxed);
-        if doubt > 0 && self.dice.happens(&format!("{} doubts {action}", self.name), doubt) {
+        if self.happens(&self.doubt_per_mille, "doubts", action) {
             return Err(StoreError::new(StoreErrorKind::Unavailable, action, "the connection broke after the commit"));
         }
         Ok(())
+    }
+
+    fn happens(&self, per_mille: &AtomicU64, what: &str, action: &str) -> bool {
+        let per_mille = per_mille.load(Ordering::Relaxed);
+        per_mille > 0 && self.dice.happens(&format!("{} {what} {action}", self.name), per_mille)
     }
 
     async fn answered(&self, action: &'static str) -> Result<()> {
@@ -92,4 +184,9 @@ impl Gate {
         let us = self.dice.between(&format!("{} {way} {action}", self.name), 0, 4_000);
         tokio::time::sleep(Duration::from_micros(us as u64)).await;
     }
+}
+
+/// Whether it is more than a question.
+pub(super) fn writes(action: &str) -> bool {
+    !["read ", "show ", "list ", "find ", "look for "].iter().any(|question| action.starts_with(question))
 }

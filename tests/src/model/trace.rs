@@ -48,5 +48,5 @@ impl Trace {
 }
 
 fn line(event: &Event) -> String {
-    format!("{:>8} ms  {}", event.at_ms, event.text)
+    format!("{:>9.3} s  {}", event.at_ms as f64 / 1_000.0, event.text)
 }

@@ -18,6 +18,7 @@ cases!(
     the_same_instance_keeps_its_id,
     processes_that_register_at_once_all_get_in,
     a_new_process_at_an_address_replaces_the_old_one,
+    a_process_that_nobody_knew_drives_out_no_newer_one,
     a_beat_counts_for_its_own_instance_and_scope,
     retiring_drains_or_ends_an_executor_of_the_scope,
     a_message_counts_once_and_in_order,
@@ -174,6 +175,16 @@ async fn a_new_process_at_an_address_replaces_the_old_one(world: World) {
     assert_eq!((gone(old), gone(new), gone(ExecutorId(1))), (Some((world.now, "old")), Some((0, "new")), None));
     assert!(world.store.beat(&signer(&world), &beat(new, "new")).await.unwrap());
     assert!(!world.store.beat(&signer(&world), &beat(old, "old")).await.unwrap(), "the old one must register again");
+}
+
+/// It died before it was heard, and its message lay with a node that stood still while its successor came.
+async fn a_process_that_nobody_knew_drives_out_no_newer_one(world: World) {
+    let late = signer(&world);
+    let newer = register(&world, &process("two", "a", &["pay"])).await;
+    let one = process("one", "a", &["pay"]);
+    let refused = world.store.register(&late, &one, &|| world.id(), world.now).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Conflict);
+    assert_eq!(online(&world).await, [newer]);
 }
 
 async fn a_beat_counts_for_its_own_instance_and_scope(world: World) {

@@ -1,7 +1,7 @@
 //! A node as a process: the engine's parts turned round at their real periods, and the door that
 //! executors knock at. A crash drops everything in memory and on its way.
 
-use crate::settings;
+use crate::settings::{self, Shape};
 use async_trait::async_trait;
 use carillon::domain::{ExecutorId, Owner};
 use carillon::engine::Engine;
@@ -30,8 +30,8 @@ const DISPATCH_LOOK: Duration = Duration::from_millis(10);
 pub struct NodeParts {
     /// Its number, from 0.
     pub index: usize,
-    /// How long before its due time a run is dispatched, ms.
-    pub lead_ms: i64,
+    /// How much it has room for, and how long before its due time a run is dispatched.
+    pub shape: Shape,
     /// Its clock.
     pub clock: Arc<SimClock>,
     /// What stands between it and the world.
@@ -42,8 +42,6 @@ pub struct NodeParts {
     pub transport: Arc<SimTransport>,
     /// Where events go.
     pub trace: Arc<Trace>,
-    /// Whose executors knock.
-    pub owner: Owner,
 }
 
 /// A node, running or not.
@@ -75,8 +73,9 @@ impl SimNode {
         Arc::new(Self { parts, process: Mutex::default() })
     }
 
-    fn signer(&self, signed_at: i64) -> Signer<'static> {
-        Signer { owner: self.parts.owner, key_id: "key", signed_at }
+    /// Its clock.
+    pub fn clock(&self) -> &Arc<SimClock> {
+        &self.parts.clock
     }
 
     /// Its gate.
@@ -155,7 +154,7 @@ impl SimNode {
         let info = NodeInfo { name: format!("node-{index}"), ..NodeInfo::default() };
         store.now_us().await?;
         let engine =
-            Engine::join(store.clone(), clock.clone(), transport.clone(), &info, settings::engine(self.parts.lead_ms))
+            Engine::join(store.clone(), clock.clone(), transport.clone(), &info, settings::engine(&self.parts.shape))
                 .await?;
         engine.look().await?;
         Ok(engine)
@@ -212,7 +211,7 @@ impl SimNode {
         let permits = Arc::new(Semaphore::new(BATCHES_MAX));
         loop {
             self.parts.gate.thawed().await;
-            let batch = engine.queue.take(engine.clock.now_ms() + self.parts.lead_ms, BATCH_RUNS);
+            let batch = engine.queue.take(engine.clock.now_ms() + self.parts.shape.lead_ms, BATCH_RUNS);
             if batch.runs.is_empty() {
                 tokio::time::sleep(DISPATCH_LOOK).await;
                 continue;
@@ -301,11 +300,26 @@ fn refused(error: &StoreError) -> Refusal {
     if error.is_temporary() { Refusal::StoreUnavailable } else { Refusal::Fault }
 }
 
+/// A node as the executors of one app knock at it.
+#[derive(Debug)]
+pub struct Door {
+    /// The node.
+    pub node: Arc<SimNode>,
+    /// Whose key they sign with.
+    pub owner: Owner,
+}
+
+impl Door {
+    fn signer(&self, signed_at: i64) -> Signer<'static> {
+        Signer { owner: self.owner, key_id: "key", signed_at }
+    }
+}
+
 #[async_trait]
-impl NodeServer for SimNode {
+impl NodeServer for Door {
     async fn register(&self, message: Register, signed_at: i64) -> Result<Registered, Refusal> {
         let signer = self.signer(signed_at);
-        let answer = self.serve(async move |engine: Arc<SimEngine>| {
+        let answer = self.node.serve(async move |engine: Arc<SimEngine>| {
             let since = engine.executors_alive_since();
             let done = engine.executors.register(&signer, &message, since).await;
             done.map(|registration| (registration, engine.clock.now_us()))
@@ -317,7 +331,7 @@ impl NodeServer for SimNode {
 
     async fn heartbeat(&self, message: Heartbeat, signed_at: i64) -> Result<HeartbeatAck, Refusal> {
         let signer = self.signer(signed_at);
-        let answer = self.serve(async move |engine: Arc<SimEngine>| {
+        let answer = self.node.serve(async move |engine: Arc<SimEngine>| {
             let known = engine.executors.heartbeat(&signer, message).await;
             known.map(|known| known.map(|cancel| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel }))
         });
@@ -326,8 +340,8 @@ impl NodeServer for SimNode {
     }
 
     async fn results(&self, message: Results) -> Result<ResultsAck, Refusal> {
-        let owner = self.parts.owner;
-        let answer = self.serve(async move |engine: Arc<SimEngine>| {
+        let owner = self.owner;
+        let answer = self.node.serve(async move |engine: Arc<SimEngine>| {
             engine.ingestion.apply(owner, ExecutorId(message.executor_id), &message.results).await
         });
         let verdicts = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;

@@ -1,6 +1,6 @@
 //! The product's defaults, save three that make a simulation shorter: logs are written one
-//! minute ahead, executors stop what they run after 20 s without contact, and there is little to
-//! keep in memory.
+//! minute ahead, executors stop what they run after 20 s without contact, and nodes have little
+//! room in memory.
 
 use carillon::dispatch::DispatchSettings;
 use carillon::engine::EngineSettings;
@@ -11,11 +11,73 @@ use carillon::queue::LoaderSettings;
 use carillon_protocol::ExecutorSettings;
 use carillon_tests::model::Dice;
 
-/// How long before its due time a run is dispatched, ms: the default, or (every third seed)
-/// longer than the offline time-out, as promise 10 wants it.
-pub fn lead_ms(dice: &Dice) -> i64 {
-    if dice.happens("long lead", 333) { 12_000 } else { 3_000 }
+/// How much of everything there is in a simulation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// Nodes.
+    pub nodes: usize,
+    /// Tenants. The first one has tasks of all kinds; each other one has a task, and an executor.
+    pub tenants: usize,
+    /// Executors of the first tenant.
+    pub own_executors: usize,
+    /// Runs that a node keeps in memory at most.
+    pub capacity: usize,
+    /// How long before its due time a run is dispatched, ms.
+    pub lead_ms: i64,
 }
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self { nodes: 2, tenants: 1, own_executors: 2, capacity: 1_000, lead_ms: LEAD_MS }
+    }
+}
+
+impl Shape {
+    /// What a seed chooses.
+    pub fn of(seed: u64) -> Self {
+        let dice = Dice::new(seed);
+        let tenants = match dice.between("how many tenants", 0, 19) {
+            0..=9 => 1,
+            10..=17 => dice.between("how many of few tenants", 2, 5),
+            _ => dice.between("how many of many tenants", 6, TENANTS_MAX),
+        };
+        let nodes = match dice.between("how many nodes", 0, 9) {
+            0 => 1,
+            1..=6 => 2,
+            7 | 8 => 3,
+            _ => dice.between("how many of many nodes", 4, 5),
+        };
+        Self {
+            nodes: nodes as usize,
+            tenants: tenants as usize,
+            own_executors: dice.between("how many executors", 2, 3) as usize,
+            capacity: if dice.happens("small queue", 150) {
+                dice.between("how small", 60, 150) as usize
+            } else {
+                1_000
+            },
+            lead_ms: if dice.happens("long lead", 333) { LONG_LEAD_MS } else { LEAD_MS },
+        }
+    }
+
+    /// Executors of all tenants.
+    pub fn executors(&self) -> usize {
+        self.own_executors + self.tenants - 1
+    }
+
+    /// Whether promise 10 holds.
+    pub fn has_long_lead(&self) -> bool {
+        self.lead_ms >= OFFLINE_AFTER_MS
+    }
+}
+
+const TENANTS_MAX: i64 = 50;
+
+/// The default.
+pub const LEAD_MS: i64 = 3_000;
+
+/// Longer than the offline time-out, as promise 10 wants it.
+const LONG_LEAD_MS: i64 = 12_000;
 
 /// How far ahead logs are written, ms.
 pub const AHEAD_MS: i64 = 60_000;
@@ -28,10 +90,11 @@ const ABANDON_AFTER_MS: i64 = 20_000;
 const ACCEPT_WINDOW_MS: i64 = 3_000;
 
 /// Of the nodes.
-pub fn engine(lead_ms: i64) -> EngineSettings {
+pub fn engine(shape: &Shape) -> EngineSettings {
+    let lead_ms = shape.lead_ms;
     EngineSettings {
         offline_after_ms: OFFLINE_AFTER_MS,
-        queue_capacity: 1_000,
+        queue_capacity: shape.capacity,
         pregenerate: PregenerateSettings {
             ahead_ms: AHEAD_MS,
             misfire_after_ms: MISFIRE_AFTER_MS,

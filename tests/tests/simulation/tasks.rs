@@ -6,7 +6,7 @@ use carillon::domain::task::{
     ScheduleKind, TaskSpec,
 };
 use carillon::domain::{LogId, Reason, TaskId};
-use carillon::store::{Activity, Result, StoreError, StoreErrorKind, TaskChange};
+use carillon::store::{Activity, NewRun, Result, StoreError, StoreErrorKind, TaskChange};
 use carillon_tests::model::ModelStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,6 +54,24 @@ pub fn specs() -> Vec<TaskSpec> {
             ..task("child", "quick", "")
         },
     ]
+}
+
+/// The task of a tenant that has but one; of many tenants, each fires less.
+pub fn neighbour(tenants: usize) -> TaskSpec {
+    TaskSpec {
+        name: "neighbour".to_owned(),
+        handler: "quick".to_owned(),
+        schedule: ScheduleKind::Cron,
+        cron: if tenants > 5 { "0/10 * * * * ?" } else { "0/3 * * * * ?" }.to_owned(),
+        ..TaskSpec::default()
+    }
+}
+
+/// Writes a run that a person asked for.
+pub async fn start_by_hand(store: &ModelStore, task: TaskId, id: LogId, now: i64) {
+    if let Ok(Some(view)) = store.task(task).await {
+        store.start_run(&view, &NewRun::manual(id, now)).await.expect("there is room for it");
+    }
 }
 
 /// What an edit, a stop or a start answered.

@@ -1,10 +1,11 @@
-//! A small cluster in one process: two nodes, two executors, one database, one seed.
+//! A small cluster in one process: nodes, executors, tenants, one database, one seed.
 
-use crate::faults::{self, Fault, Planned};
-use crate::node::{NodeParts, SimNode};
-use crate::settings;
+use crate::faults::{self, Fault, Planned, SWITCH_OVER_MS};
+use crate::node::{Door, NodeParts, SimNode};
+use crate::settings::Shape;
 use crate::tasks::{self, Answered};
-use carillon::domain::{AppId, Status, TaskId, TenantId};
+use carillon::domain::quota::Quotas;
+use carillon::domain::{AppId, IdSource, LogId, NodeId, Owner, Status, TaskId, TenantId};
 use carillon::store::{Activity, NewTask};
 use carillon_tests::model::executor::MachineParts;
 use carillon_tests::model::store::LogRow;
@@ -23,10 +24,13 @@ const WARM_UP_MS: i64 = 6_000;
 const FAULTS_UNTIL_MS: i64 = 65_000;
 
 /// Everything is mended by then, ms.
-const MENDED_AT_MS: i64 = 85_000;
+pub const MENDED_AT_MS: i64 = 85_000;
 
 /// Then the tasks go on undisturbed for so long, ms.
-const CALM_MS: i64 = 35_000;
+const CALM_MS: i64 = 55_000;
+
+/// A row that was due so long after the end of faults has moved on, ms.
+const STUCK_AFTER_MS: i64 = 5_000;
 
 /// Of tasks that run in turn, the next run starts within this time while any waits, ms.
 const TURN_WITHIN_MS: i64 = 15_000;
@@ -34,16 +38,52 @@ const TURN_WITHIN_MS: i64 = 15_000;
 /// And after they were stopped, everything has ended within this time, ms.
 const SETTLED_WITHIN_MS: i64 = 150_000;
 
-/// The tenant of all tasks.
-pub const TENANT: i64 = 1;
-
 /// Largest lag of a clock, µs.
-const LAG_US: i64 = 20_000;
+pub const LAG_US: i64 = 20_000;
+
+/// Nodes load what is due within the lead and so long, ms.
+const LOADED_AHEAD_MS: i64 = 10_000;
+
+/// The task of the tenants but the first: number of the tenant after it.
+const NEIGHBOUR_TASKS: i64 = 1_000;
+
+/// Number of a node that is none: runs that people start are named by it.
+const PEOPLE: i64 = 1_000;
+
+/// What makes a simulation, besides the code.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// What all chance follows from.
+    pub seed: u64,
+    /// How much there is of everything.
+    pub shape: Shape,
+    /// Of the first tenant.
+    pub quotas: Quotas,
+    /// What goes wrong; what the seed chooses if it is not said.
+    pub faults: Option<Vec<Planned>>,
+}
+
+impl Setup {
+    /// What the seed alone makes.
+    pub fn of(seed: u64) -> Self {
+        Self { seed, shape: Shape::of(seed), quotas: Quotas::default(), faults: None }
+    }
+}
+
+/// A tenant with one app.
+#[derive(Debug, Clone)]
+pub struct Tenant {
+    /// Whose tasks and executors they are.
+    pub owner: Owner,
+    /// Its executors.
+    pub executors: Vec<usize>,
+    /// Ids of its tasks.
+    pub tasks: Vec<TaskId>,
+}
 
 /// A cluster under simulation.
 pub struct World {
     pub time: Arc<SimTime>,
-    pub dice: Arc<Dice>,
     pub trace: Arc<Trace>,
     pub net: Arc<Net>,
     pub ledger: Arc<Ledger>,
@@ -51,81 +91,155 @@ pub struct World {
     pub store: ModelStore,
     pub nodes: Vec<Arc<SimNode>>,
     pub executors: Vec<Arc<SimExecutor>>,
-    /// Ids of the tasks, in the order of their definitions.
-    pub tasks: Vec<TaskId>,
+    /// How much there is of everything.
+    pub shape: Shape,
+    /// Who has tasks.
+    pub tenants: Vec<Tenant>,
+    /// What goes wrong.
+    pub faults: Vec<Planned>,
+    /// When it began, epoch ms.
+    pub began: i64,
     /// What edits, stops and starts answered.
     pub answers: Mutex<Vec<Answered>>,
     /// Rows that were not moved on.
     pub stuck: Mutex<Vec<LogRow>>,
+    /// What is left in the memory of nodes at the end.
+    pub leftovers: Mutex<Vec<String>>,
+    /// Names the runs that people start.
+    ids: IdSource,
+}
+
+/// What the parts of a world share.
+struct Ground {
+    time: Arc<SimTime>,
+    dice: Arc<Dice>,
+    trace: Arc<Trace>,
+    net: Arc<Net>,
+    ledger: Arc<Ledger>,
+    store: ModelStore,
+    shape: Shape,
+}
+
+impl Ground {
+    fn lag(&self, who: &str) -> i64 {
+        self.dice.between(&format!("{who} lags"), 0, LAG_US)
+    }
+
+    /// Everyone's executors, the first tenant's first.
+    fn executors(&self) -> Vec<Arc<SimExecutor>> {
+        let machine = MachineParts {
+            time: self.time.clone(),
+            dice: self.dice.clone(),
+            net: self.net.clone(),
+            trace: self.trace.clone(),
+            ledger: self.ledger.clone(),
+            handlers: ["quick", "slow", "steady", "flaky"].map(str::to_owned).to_vec(),
+        };
+        let executor = |index: usize| SimExecutor::new(index, self.lag(&format!("executor {index}")), machine.clone());
+        (0..self.shape.executors()).map(executor).collect()
+    }
+
+    fn node(&self, index: usize, executors: &[Arc<SimExecutor>]) -> Arc<SimNode> {
+        let gate = Gate::new(format!("node {index}"), self.time.clone(), self.dice.clone());
+        SimNode::new(NodeParts {
+            index,
+            shape: self.shape.clone(),
+            clock: Arc::new(SimClock::new(self.time.clone(), self.lag(&format!("node {index}")))),
+            store: Arc::new(self.store.through(gate.clone())),
+            transport: Arc::new(SimTransport {
+                node: index,
+                gate: gate.clone(),
+                net: self.net.clone(),
+                dice: self.dice.clone(),
+                executors: executors.to_vec(),
+            }),
+            gate,
+            trace: self.trace.clone(),
+        })
+    }
+
+    /// A tenant with its app and tasks. The first one has the tasks of all kinds.
+    async fn tenant(&self, index: usize) -> Tenant {
+        let (name, now) = (format!("tenant-{index}"), self.time.now_ms());
+        let id = index as i64 + 1;
+        self.store.create_tenant(TenantId(id), &name, now).await.unwrap();
+        let owner = self.store.create_app(AppId(100 + id), &name, "app").await.unwrap();
+        let (first, specs) = match index {
+            0 => (10, tasks::specs()),
+            _ => (NEIGHBOUR_TASKS + id, vec![tasks::neighbour(self.shape.tenants)]),
+        };
+        let mut ids = Vec::new();
+        for (id, spec) in (first..).map(TaskId).zip(specs) {
+            let task = new_task(id, owner, spec);
+            self.store.create_task(&NewTask { activity: Activity::of(true), ..task }, now).await.unwrap();
+            ids.push(id);
+        }
+        let own = self.shape.own_executors;
+        let executors = if index == 0 { (0..own).collect() } else { vec![own + index - 1] };
+        Tenant { owner, executors, tasks: ids }
+    }
 }
 
 impl World {
-    /// Everything there, nothing running. Without a lead the seed chooses one.
-    pub async fn new(seed: u64, lead_ms: Option<i64>) -> Arc<Self> {
+    /// Everything there, nothing running.
+    pub async fn new(setup: &Setup) -> Arc<Self> {
+        let Setup { seed, shape, quotas, faults } = setup.clone();
         let time = SimTime::simulated();
         let dice = Arc::new(Dice::new(seed));
         let trace = Trace::new(time.clone());
         let net = Net::new(time.clone(), dice.clone());
         let ledger = Arc::new(Ledger::default());
         let store = ModelStore::new(time.clone(), trace.clone());
-        store.create_tenant(TenantId(TENANT), "tenant", time.now_ms()).await.unwrap();
-        let owner = store.create_app(AppId(2), "tenant", "app").await.unwrap();
-        let machine = MachineParts {
-            time: time.clone(),
-            dice: dice.clone(),
-            net: net.clone(),
-            trace: trace.clone(),
-            ledger: ledger.clone(),
-            handlers: ["quick", "slow", "steady", "flaky"].map(str::to_owned).to_vec(),
-        };
-        let lag = |who: &str| dice.between(&format!("{who} lags"), 0, LAG_US);
-        let executors: Vec<Arc<SimExecutor>> =
-            (0..2).map(|index| SimExecutor::new(index, lag(&format!("executor {index}")), machine.clone())).collect();
-        let lead_ms = lead_ms.unwrap_or_else(|| settings::lead_ms(&dice));
-        trace.add(format!("FAULTS follow; the lead is {lead_ms} ms"));
-        let node = |index: usize| {
-            let gate = Gate::new(format!("node {index}"), time.clone(), dice.clone());
-            SimNode::new(NodeParts {
-                index,
-                lead_ms,
-                clock: Arc::new(SimClock::new(time.clone(), lag(&format!("node {index}")))),
-                store: Arc::new(store.through(gate.clone())),
-                transport: Arc::new(SimTransport {
-                    node: index,
-                    gate: gate.clone(),
-                    net: net.clone(),
-                    dice: dice.clone(),
-                    executors: executors.clone(),
-                }),
-                gate,
-                trace: trace.clone(),
-                owner,
-            })
-        };
-        let nodes: Vec<Arc<SimNode>> = (0..2).map(node).collect();
-        for executor in &executors {
-            executor.connect(nodes.iter().map(|node| node.clone() as Arc<dyn NodeServer>).collect());
+        let ground = Ground { time, dice, trace, net, ledger, store, shape };
+        let executors = ground.executors();
+        let nodes: Vec<Arc<SimNode>> = (0..ground.shape.nodes).map(|index| ground.node(index, &executors)).collect();
+        let mut tenants = Vec::new();
+        for index in 0..ground.shape.tenants {
+            tenants.push(ground.tenant(index).await);
         }
-        let mut tasks = Vec::new();
-        for (id, spec) in (10..).map(TaskId).zip(tasks::specs()) {
-            let task = new_task(id, owner, spec);
-            store.create_task(&NewTask { activity: Activity::of(true), ..task }, time.now_ms()).await.unwrap();
-            tasks.push(id);
+        for tenant in &tenants {
+            let doors = nodes
+                .iter()
+                .map(|node| Arc::new(Door { node: node.clone(), owner: tenant.owner }) as Arc<dyn NodeServer>);
+            let doors: Vec<_> = doors.collect();
+            tenant.executors.iter().for_each(|index| executors[*index].connect(doors.clone()));
         }
-        let (answers, stuck) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { time, dice, trace, net, ledger, store, nodes, executors, tasks, answers, stuck })
+        let Ground { time, dice, trace, net, ledger, store, shape } = ground;
+        let began = time.now_ms();
+        store.set_quotas(tenants[0].owner.tenant_id, &quotas, began).await.unwrap();
+        let chosen = || faults::plan(&dice, &shape, WARM_UP_MS, FAULTS_UNTIL_MS, tenants[0].tasks.len());
+        let faults = faults.unwrap_or_else(chosen);
+        let (answers, stuck, leftovers) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let ids = IdSource::after(NodeId(PEOPLE), 0);
+        Arc::new(Self {
+            time,
+            trace,
+            net,
+            ledger,
+            store,
+            nodes,
+            executors,
+            shape,
+            tenants,
+            faults,
+            began,
+            answers,
+            stuck,
+            leftovers,
+            ids,
+        })
     }
 
-    /// The faults that the seed chooses.
-    pub fn faults(&self) -> Vec<Planned> {
-        faults::plan(&self.dice, WARM_UP_MS, FAULTS_UNTIL_MS, self.tasks.len())
+    /// Tasks of the first tenant, in the order of their definitions.
+    pub fn tasks(&self) -> &[TaskId] {
+        &self.tenants[0].tasks
     }
 
     /// A whole story: faults, calm, a stop of every task, and whatever follows.
-    pub async fn run(self: &Arc<Self>, faults: Vec<Planned>) {
+    pub async fn run(self: &Arc<Self>) {
         self.nodes.iter().for_each(SimNode::start);
         self.executors.iter().for_each(SimExecutor::start);
-        for planned in faults {
+        for planned in self.faults.clone() {
             let world = self.clone();
             tokio::spawn(async move { world.bring_about(planned).await });
         }
@@ -133,15 +247,21 @@ impl World {
         self.mend();
         self.pass(CALM_MS).await;
         self.look_for_stuck_rows();
-        for task in self.tasks.clone() {
+        for task in self.tenants.iter().flat_map(|tenant| tenant.tasks.clone()) {
             self.change(0, task, false).await;
         }
         self.settle().await;
+        // Copies of runs that were cancelled leave the queue when they would have gone out.
+        self.pass(self.shape.lead_ms + LOADED_AHEAD_MS).await;
+        self.look_for_leftovers().await;
     }
 
     async fn bring_about(self: Arc<Self>, Planned { at, fault }: Planned) {
+        if let Fault::LostCommits { last } = fault {
+            return self.lose_commits(at, last).await;
+        }
         self.pass(at).await;
-        self.trace.add(format!("FAULT {fault:?}"));
+        self.trace.add(format!("FAULT {fault}"));
         let until = |down: i64| self.time.now_ms() + down;
         match fault {
             Fault::Crash { node, down } => {
@@ -172,18 +292,75 @@ impl World {
                 let hit = self.nodes.iter().enumerate().filter(|(index, _)| node.is_none_or(|node| node == *index));
                 hit.for_each(|(_, node)| node.gate().take_store_away(until(down)));
             }
+            Fault::ReadOnly { down } => self.nodes.iter().for_each(|node| node.gate().make_read_only(until(down))),
+            Fault::Slow { node, up_to, down } => {
+                self.for_a_while(node, down, |gate, on| {
+                    gate.slow_down(if on { up_to } else { 0 });
+                })
+                .await
+            }
             Fault::Doubt { node, per_mille, down } => {
-                self.nodes[node].gate().doubt(per_mille as u64);
-                self.pass(down).await;
-                self.nodes[node].gate().doubt(0);
+                self.with_chance(node, per_mille, down, Gate::doubt).await;
             }
-            Fault::Edit { task } => self.change(task % 2, self.tasks[task], true).await,
+            Fault::LateCommits { node, per_mille, down } => {
+                self.with_chance(node, per_mille, down, Gate::commit_late).await;
+            }
+            Fault::GivenUp { node, per_mille, down } => {
+                self.with_chance(node, per_mille, down, Gate::give_up).await;
+            }
+            Fault::Deadlocks { node, per_mille, down } => {
+                self.with_chance(node, per_mille, down, Gate::deadlock).await;
+            }
+            Fault::LostCommits { .. } => {}
+            Fault::Lag { node, lag_us } => self.nodes[node].clock().set_lag(lag_us),
+            Fault::Edit { task } => self.change(task, self.tasks()[task], true).await,
+            Fault::HalfEdit { task, after } => {
+                let edit = self.change(task, self.tasks()[task], true);
+                let waited = tokio::time::timeout(Duration::from_millis(after as u64), edit).await;
+                self.trace.add(format!(
+                    "the caller of an edit of task {} left: {}",
+                    self.tasks()[task],
+                    waited.is_err()
+                ));
+            }
             Fault::Restart { task, down } => {
-                self.change(task % 2, self.tasks[task], false).await;
+                self.change(task, self.tasks()[task], false).await;
                 self.pass(down).await;
-                self.change(task % 2, self.tasks[task], true).await;
+                self.change(task, self.tasks()[task], true).await;
             }
+            Fault::Burst { tenant, runs } => self.burst(tenant, runs).await,
         }
+    }
+
+    async fn with_chance(&self, node: usize, per_mille: i64, down: i64, set: impl Fn(&Gate, u64)) {
+        self.for_a_while(node, down, |gate, on| set(gate, if on { per_mille as u64 } else { 0 })).await;
+    }
+
+    async fn for_a_while(&self, node: usize, down: i64, set: impl Fn(&Gate, bool)) {
+        set(self.nodes[node].gate(), true);
+        self.pass(down).await;
+        set(self.nodes[node].gate(), false);
+    }
+
+    /// The database is away until a standby has taken over that lacks the last commits.
+    async fn lose_commits(&self, at: i64, last: i64) {
+        self.pass(at - last).await;
+        let before = self.store.inspect(Clone::clone);
+        self.pass(last).await;
+        self.trace.add(format!("FAULT {}", Fault::LostCommits { last }));
+        let until = self.time.now_ms() + SWITCH_OVER_MS;
+        self.nodes.iter().for_each(|node| node.gate().take_store_away(until));
+        self.store.lose_commits_since(before);
+    }
+
+    /// Runs of the tenant's first task, all at once.
+    async fn burst(&self, tenant: usize, runs: usize) {
+        let task = self.tenants[tenant].tasks[0];
+        for _ in 0..runs {
+            let now = self.time.now_ms();
+            tasks::start_by_hand(&self.store, task, LogId(self.ids.next(now)), now).await;
+        }
+        self.nodes.iter().for_each(|node| node.wake());
     }
 
     /// Changes a task, by another node when one does not answer, until it is done.
@@ -207,9 +384,7 @@ impl World {
         self.trace.add("MENDED");
         self.net.mend();
         for node in &self.nodes {
-            node.gate().freeze(0);
-            node.gate().take_store_away(0);
-            node.gate().doubt(0);
+            node.gate().mend();
             node.start();
         }
         self.executors.iter().for_each(SimExecutor::start);
@@ -217,7 +392,7 @@ impl World {
 
     /// A row that should have moved on in the calm: the stop that follows would hide it.
     fn look_for_stuck_rows(&self) {
-        let since = self.time.now_ms() - CALM_MS + 5_000;
+        let since = self.time.now_ms() - CALM_MS + STUCK_AFTER_MS;
         let turns_since = self.time.now_ms() - TURN_WITHIN_MS;
         let starts = self.ledger.starts();
         let moving: BTreeSet<TaskId> = starts.iter().filter(|start| start.at > turns_since).map(|s| s.task).collect();
@@ -240,6 +415,25 @@ impl World {
         // Whatever might still start by mistake has its chance.
         self.pass(5_000).await;
         self.trace.add(format!("settled with {left_ms} ms to spare"));
+    }
+
+    /// What nodes still have in memory when there is nothing to do.
+    async fn look_for_leftovers(&self) {
+        for (index, node) in self.nodes.iter().enumerate() {
+            let found = node.serve(async |engine| {
+                let waiting = engine.queue.blocked.len();
+                let (queued, under_way) = (engine.queue.len(), engine.queue.under_way().len());
+                let executors = engine.registry.ids().len();
+                (queued, under_way, waiting, executors)
+            });
+            let found = found.await;
+            let expected = Some((0, 0, 0, self.executors.len()));
+            if found != expected {
+                let text =
+                    format!("node {index} has (queued, under way, waiting, executors) {found:?}, not {expected:?}");
+                self.leftovers.lock().unwrap().push(text);
+            }
+        }
     }
 
     fn has_settled(&self) -> bool {

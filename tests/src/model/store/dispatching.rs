@@ -94,7 +94,7 @@ impl State {
                 let kept = KeptAttempt {
                     number: refused.number,
                     executor_id: refused.executor_id,
-                    address: self.address_of(refused.executor_id),
+                    address: self.executor_address(refused.executor_id),
                     node_id: node,
                     dispatched_at: refused.dispatched_at,
                     started_at: 0,
@@ -196,7 +196,7 @@ impl State {
         KeptAttempt {
             number: run.attempt,
             executor_id: run.executor_id,
-            address: self.address_of(run.executor_id),
+            address: self.executor_address(run.executor_id),
             node_id: row.node_id,
             due_time: run.due_time,
             dispatched_at: row.dispatched_at,
@@ -215,7 +215,9 @@ impl State {
         self.attempts.retain(|(of, number), _| *of != log || *number > last - ATTEMPTS_KEPT_MAX);
     }
 
-    fn address_of(&self, executor: ExecutorId) -> String {
+    /// Where an executor listens, or listened.
+    #[must_use]
+    pub fn executor_address(&self, executor: ExecutorId) -> String {
         self.executors.get(&executor).map(|row| row.executor.address.clone()).unwrap_or_default()
     }
 }

@@ -194,6 +194,10 @@ impl State {
                     Some(_) => {
                         return Err(StoreError::new(StoreErrorKind::Conflict, "register", "replaced at its address"));
                     }
+                    // Of a process that has died before it was ever heard.
+                    None if row.register_signed_at > signed_at && row.register_signed_at <= now + 1_000 => {
+                        return Err(StoreError::new(StoreErrorKind::Conflict, "register", "a newer process is there"));
+                    }
                     None => {}
                 }
                 row.gone_at = now;

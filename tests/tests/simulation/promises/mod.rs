@@ -1,5 +1,13 @@
-//! The promises of the design, held against the rows and against what executors really did.
+//! The promises of docs/reliability.md, by their numbers, held against the rows and against what executors really did.
 
+mod calm;
+mod fates;
+mod leftovers;
+mod punctuality;
+mod tenants;
+mod turns;
+
+use crate::faults::Fault;
 use crate::settings::MISFIRE_AFTER_MS;
 use crate::world::World;
 use carillon::domain::task::{Delivery, NEVER, ScheduleKind, TaskSpec};
@@ -23,6 +31,8 @@ pub struct Broken {
 
 /// What is looked at.
 pub struct Evidence<'a> {
+    /// Where it happened.
+    pub world: &'a World,
     /// The rows, and what they forget.
     pub state: &'a State,
     /// What executors started.
@@ -40,22 +50,24 @@ pub fn check(world: &World) -> Vec<Broken> {
     }
     let stops = world.ledger.stops().into_iter().map(|stop| (stop.key, stop)).collect();
     world.store.inspect(|state| {
-        let mut evidence = Evidence { state, starts, stops, broken: Vec::new() };
-        evidence.steps_are_allowed();
+        let mut evidence = Evidence { world, state, starts, stops, broken: Vec::new() };
         evidence.every_fire_has_one_row();
         evidence.every_row_ends();
-        evidence.no_row_is_stuck(world);
-        evidence.nothing_starts_early_or_twice();
-        evidence.attempts_follow_each_other();
-        evidence.every_attempt_is_reported();
-        evidence.runs_reported_unstarted_never_start();
-        evidence.at_most_once_is_once();
-        evidence.acknowledged_results_stay(world);
-        evidence.old_definitions_start_nothing(world);
-        evidence.turns_are_kept();
-        evidence.waiting_for_executors_is_no_failure();
+        evidence.no_row_is_stuck();
+        evidence.nothing_starts_early();
+        evidence.every_end_leaves_the_outbox();
+        evidence.tenants_are_apart();
+        evidence.nothing_is_left_over();
+        if !loses_commits(world) {
+            evidence.what_holds_while_commits_last();
+        }
         evidence.broken
     })
+}
+
+/// Where a standby without the last commits has taken over, attempts and edits may be forgotten.
+fn loses_commits(world: &World) -> bool {
+    world.faults.iter().any(|planned| matches!(planned.fault, Fault::LostCommits { .. }))
 }
 
 impl Evidence<'_> {
@@ -64,9 +76,24 @@ impl Evidence<'_> {
         self.broken.push(Broken { promise, log, detail });
     }
 
+    fn what_holds_while_commits_last(&mut self) {
+        self.steps_are_allowed();
+        self.an_attempt_starts_once();
+        self.attempts_follow_each_other();
+        self.every_attempt_is_reported();
+        self.runs_reported_unstarted_never_start();
+        self.at_most_once_is_once();
+        self.acknowledged_results_stay();
+        self.old_definitions_start_nothing();
+        self.turns_are_kept();
+        self.waiting_for_executors_is_no_failure();
+        self.ends_follow_policies();
+        self.nothing_is_late_without_need();
+    }
+
     fn steps_are_allowed(&mut self) {
         for violation in self.state.violations.clone() {
-            self.breaks("the state machine is kept", None, violation);
+            self.breaks("P2 the state machine is kept", None, violation);
         }
     }
 
@@ -131,14 +158,14 @@ impl Evidence<'_> {
             let was = self.state.dispatch_marks.get(&(*log, *attempt)).map(|hand| hand.executor_id);
             let is_parent = self.state.logs.get(log).is_some_and(|row| row.run.is_parent());
             if !is_parent && was != Some(kept.executor_id) {
-                self.breaks("attempts are kept as they were", Some(*log), format!("{kept:?}, but {was:?} had it"));
+                self.breaks("P4 attempts are kept as they were", Some(*log), format!("{kept:?}, but {was:?} had it"));
             }
         }
         for ((log, attempt), hand) in self.state.dispatch_marks.clone() {
             let last = self.state.logs.get(&log).map_or(0, |row| row.run.attempt);
             let is_due = attempt < last && attempt > last - ATTEMPTS_KEPT_MAX;
             if is_due && !self.state.attempts.contains_key(&(log, attempt)) {
-                self.breaks("every attempt is kept", Some(log), format!("attempt {attempt} of {last}: {hand:?}"));
+                self.breaks("P4 every attempt is kept", Some(log), format!("attempt {attempt} of {last}: {hand:?}"));
             }
         }
     }
@@ -152,8 +179,8 @@ impl Evidence<'_> {
         }
     }
 
-    fn no_row_is_stuck(&mut self, world: &World) {
-        for row in world.stuck.lock().unwrap().iter() {
+    fn no_row_is_stuck(&mut self) {
+        for row in self.world.stuck.lock().unwrap().iter() {
             let run = &row.run;
             let detail = format!("{:?} {:?} since {} of task {}", run.status, run.reason, run.due_time, run.task_id);
             self.breaks("P2 no state is a trap", Some(run.id), detail);
@@ -161,14 +188,19 @@ impl Evidence<'_> {
     }
 
     /// P3.
-    fn nothing_starts_early_or_twice(&mut self) {
-        for (key, starts) in self.starts.clone() {
-            let first = &starts[0];
-            if first.at < first.due_time || first.due_time < first.fire_time {
-                self.breaks("P3 nothing starts early", Some(LogId(key.0)), format!("{first:?}"));
+    fn nothing_starts_early(&mut self) {
+        for start in self.starts.values().flatten().cloned().collect::<Vec<_>>() {
+            if start.at < start.due_time || start.due_time < start.fire_time {
+                self.breaks("P3 nothing starts early", Some(LogId(start.key.0)), format!("{start:?}"));
             }
+        }
+    }
+
+    /// P4.
+    fn an_attempt_starts_once(&mut self) {
+        for (key, starts) in self.starts.clone() {
             if starts.len() > 1 {
-                self.breaks("P3 an attempt starts once", Some(LogId(key.0)), format!("{starts:?}"));
+                self.breaks("P4 an attempt starts once", Some(LogId(key.0)), format!("{starts:?}"));
             }
         }
     }
@@ -234,8 +266,8 @@ impl Evidence<'_> {
     }
 
     /// P5.
-    fn acknowledged_results_stay(&mut self, world: &World) {
-        for ack in world.ledger.acks() {
+    fn acknowledged_results_stay(&mut self) {
+        for ack in self.world.ledger.acks() {
             let RunKey(log, attempt) = ack.key;
             let end = self.state.ends.get(&(LogId(log), attempt)).copied();
             let fits = |end: &End| match ack.status {
@@ -258,8 +290,8 @@ impl Evidence<'_> {
     }
 
     /// P6.
-    fn old_definitions_start_nothing(&mut self, world: &World) {
-        for answered in world.answers.lock().unwrap().iter() {
+    fn old_definitions_start_nothing(&mut self) {
+        for answered in self.world.answers.lock().unwrap().iter() {
             for (key, starts) in self.starts.clone() {
                 let start = &starts[0];
                 let Some(hand) = self.state.dispatch_marks.get(&(LogId(key.0), key.1)).copied() else { continue };

@@ -9,7 +9,7 @@
 
 use crate::promises::Evidence;
 use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
-use carillon::domain::{LogId, Reason, Status, TaskId, Trigger};
+use carillon::domain::{LogId, Reason, Status, TaskId, TenantId, Trigger};
 use carillon_protocol::RunKey;
 use carillon_tests::model::store::{LogRow, Redefinition};
 use std::collections::BTreeMap;
@@ -19,10 +19,13 @@ const CHAINED_WITHIN_MS: i64 = 5_000;
 
 /// A run by true time, ms.
 #[derive(Debug, Clone)]
-struct Going {
-    key: RunKey,
-    from: i64,
-    to: i64,
+pub struct Going {
+    /// Which.
+    pub key: RunKey,
+    /// When it was entered.
+    pub from: i64,
+    /// When it ended.
+    pub to: i64,
 }
 
 impl<'a> Evidence<'a> {
@@ -33,26 +36,44 @@ impl<'a> Evidence<'a> {
         self.a_covered_run_has_a_successor();
         self.a_delay_counts_from_the_end();
         self.a_delay_goes_on();
-        self.every_end_leaves_the_outbox();
         self.children_follow_successes_once();
     }
 
-    fn no_more_at_once_than_allowed(&mut self) {
+    /// What went on when, by task.
+    pub fn going(&self) -> BTreeMap<TaskId, Vec<Going>> {
         let mut going: BTreeMap<TaskId, Vec<Going>> = BTreeMap::new();
         for (key, starts) in &self.starts {
             let to = self.stops.get(key).map_or(i64::MAX, |stop| stop.at);
             going.entry(starts[0].task).or_default().push(Going { key: *key, from: starts[0].at, to });
         }
-        for (task, mut runs) in going {
-            let spec = &self.state.tasks[&task].view.spec;
-            let Some(bound) = bound_of(spec) else { continue };
-            runs.sort_by_key(|run| run.from);
-            for (place, run) in runs.iter().enumerate() {
-                let beside: Vec<&Going> = runs[..place].iter().filter(|earlier| earlier.to > run.from).collect();
-                if beside.len() >= bound {
-                    let detail = format!("{run:?} of task {task} started beside {beside:?}");
-                    self.breaks("T1 no more runs at once than allowed", Some(LogId(run.key.0)), detail);
-                }
+        going.values_mut().for_each(|runs| runs.sort_by_key(|run| run.from));
+        going
+    }
+
+    fn no_more_at_once_than_allowed(&mut self) {
+        let going = self.going();
+        let mut of_tenants: BTreeMap<TenantId, Vec<Going>> = BTreeMap::new();
+        for (task, runs) in going {
+            let view = &self.state.tasks[&task].view;
+            of_tenants.entry(view.owner.tenant_id).or_default().extend(runs.iter().cloned());
+            if let Some(bound) = bound_of(&view.spec) {
+                self.at_most(bound, runs, "P11 no more runs of a task at once than allowed");
+            }
+        }
+        for (tenant, mut runs) in of_tenants {
+            let most = self.state.quotas.get(&tenant).map_or(0, |quotas| quotas.max_concurrent);
+            if let Some(bound) = usize::try_from(most).ok().filter(|most| *most > 0) {
+                runs.sort_by_key(|run| run.from);
+                self.at_most(bound, runs, "P11 no more runs of a tenant at once than allowed");
+            }
+        }
+    }
+
+    fn at_most(&mut self, bound: usize, runs: Vec<Going>, promise: &'static str) {
+        for (place, run) in runs.iter().enumerate() {
+            let beside: Vec<&Going> = runs[..place].iter().filter(|earlier| earlier.to > run.from).collect();
+            if beside.len() >= bound {
+                self.breaks(promise, Some(LogId(run.key.0)), format!("{run:?} started beside {beside:?}"));
             }
         }
     }
@@ -69,7 +90,7 @@ impl<'a> Evidence<'a> {
             };
             if !earlier.any(blocks) {
                 let detail = format!("due at {due}, and no run of task {} went on then", row.run.task_id);
-                self.breaks("T2 only what is blocked is discarded", Some(row.run.id), detail);
+                self.breaks("P2 only what is blocked is discarded", Some(row.run.id), detail);
             }
         }
     }
@@ -78,7 +99,7 @@ impl<'a> Evidence<'a> {
         for row in self.ended_as(Status::Cancelled, Reason::Covered) {
             if !self.rows_of(row.run.task_id).any(|other| other.run.fire_time > row.run.fire_time) {
                 let detail = format!("no run of task {} came later", row.run.task_id);
-                self.breaks("T2 only what is covered is stopped for it", Some(row.run.id), detail);
+                self.breaks("P2 only what is covered is stopped for it", Some(row.run.id), detail);
             }
         }
     }
@@ -92,7 +113,7 @@ impl<'a> Evidence<'a> {
                 let fire = row.run.fire_time;
                 if fire != expected && !self.is_adopted(&row, &change) {
                     let detail = format!("task {} fires at {fire}, not at {expected}", change.task);
-                    self.breaks("T3 a delay counts from the end of the run before", Some(row.run.id), detail);
+                    self.breaks("P12 a delay counts from the end of the run before", Some(row.run.id), detail);
                 }
                 // What was adopted may have ended before, which nobody knew then.
                 expected = row.finished_at.max(change.from) + change.spec.interval_ms;
@@ -121,15 +142,16 @@ impl<'a> Evidence<'a> {
             };
             if end + change.spec.interval_ms + CHAINED_WITHIN_MS < stop.from {
                 let detail = format!("task {} had no fire from {end} until {}", change.task, stop.from);
-                self.breaks("T3 a delay goes on", last.map(|row| row.run.id), detail);
+                self.breaks("P12 a delay goes on", last.map(|row| row.run.id), detail);
             }
         }
     }
 
-    fn every_end_leaves_the_outbox(&mut self) {
+    /// P12.
+    pub fn every_end_leaves_the_outbox(&mut self) {
         for (log, task) in self.state.outbox_entries.clone() {
             let detail = format!("of task {task}");
-            self.breaks("T4 the end of every run is followed up", Some(log), detail);
+            self.breaks("P12 the end of every run is followed up", Some(log), detail);
         }
     }
 
@@ -149,15 +171,15 @@ impl<'a> Evidence<'a> {
                 let found = children.remove(&row.run.id.to_string()).unwrap_or(0);
                 if found != expected {
                     let detail = format!("{:?}, followed up at {followed:?}, has {found} child(ren)", row.run.status);
-                    self.breaks("T4 a success is followed by one child", Some(row.run.id), detail);
+                    self.breaks("P12 a success is followed by one child", Some(row.run.id), detail);
                 }
                 if succeeded && followed.is_none() {
                     let detail = "its end was not examined".to_owned();
-                    self.breaks("T4 the end of every run is followed up", Some(row.run.id), detail);
+                    self.breaks("P12 the end of every run is followed up", Some(row.run.id), detail);
                 }
             }
             if !children.is_empty() {
-                self.breaks("T4 a success is followed by one child", None, format!("after nothing: {children:?}"));
+                self.breaks("P12 a success is followed by one child", None, format!("after nothing: {children:?}"));
             }
         }
     }
@@ -191,6 +213,6 @@ impl<'a> Evidence<'a> {
 }
 
 /// How many runs of a task may go on at once.
-fn bound_of(spec: &TaskSpec) -> Option<usize> {
+pub fn bound_of(spec: &TaskSpec) -> Option<usize> {
     if spec.blocks_app() { Some(1) } else { usize::try_from(spec.max_concurrent).ok().filter(|most| *most > 0) }
 }

@@ -1,0 +1,105 @@
+//! What goes wrong in a simulation.
+
+mod plan;
+mod words;
+
+pub use plan::plan;
+
+/// A fault; lengths in ms.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// A node dies and comes back after so long.
+    Crash { node: usize, down: i64 },
+    /// A node stands still and goes on with what it remembers.
+    Pause { node: usize, down: i64 },
+    /// Messages are lost or late, so many per mille.
+    Loss { per_mille: i64, down: i64 },
+    /// The way between a node and an executor is cut.
+    Cut { node: usize, executor: usize, down: i64 },
+    /// An executor reaches no node.
+    Island { executor: usize, down: i64 },
+    /// An executor dies and comes back after so long.
+    Kill { executor: usize, down: i64 },
+    /// The database is away, for one node or for all.
+    StoreAway { node: Option<usize>, down: i64 },
+    /// The database can be read and not written.
+    ReadOnly { down: i64 },
+    /// Each statement of a node takes up to so long.
+    Slow { node: usize, up_to: i64, down: i64 },
+    /// What the database does is reported as failed, so many per mille.
+    Doubt { node: usize, per_mille: i64, down: i64 },
+    /// What the database does is reported as failed and carried out only then, so many per mille.
+    LateCommits { node: usize, per_mille: i64, down: i64 },
+    /// Statements are given up on the way, at a BEGIN or a PREPARE, so many per mille.
+    GivenUp { node: usize, per_mille: i64, down: i64 },
+    /// Statements are refused as a deadlock's victim, so many per mille.
+    Deadlocks { node: usize, per_mille: i64, down: i64 },
+    /// A standby takes over that lacks the commits of so long.
+    LostCommits { last: i64 },
+    /// A node's clock lags by so much from now on, µs.
+    Lag { node: usize, lag_us: i64 },
+    /// A task is edited.
+    Edit { task: usize },
+    /// A task is edited, and the caller goes away after so long, before the answer.
+    HalfEdit { task: usize, after: i64 },
+    /// A task is stopped and started again after so long.
+    Restart { task: usize, down: i64 },
+    /// A tenant starts so many runs at once.
+    Burst { tenant: usize, runs: usize },
+}
+
+/// A fault and when it happens, ms after the beginning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// When.
+    pub at: i64,
+    /// What.
+    pub fault: Fault,
+}
+
+impl Planned {
+    /// When it is over, ms after the beginning.
+    pub fn until(&self) -> i64 {
+        match self.fault {
+            Fault::Crash { down, .. }
+            | Fault::Pause { down, .. }
+            | Fault::Loss { down, .. }
+            | Fault::Cut { down, .. }
+            | Fault::Island { down, .. }
+            | Fault::Kill { down, .. }
+            | Fault::StoreAway { down, .. }
+            | Fault::ReadOnly { down }
+            | Fault::Slow { down, .. }
+            | Fault::Doubt { down, .. }
+            | Fault::LateCommits { down, .. }
+            | Fault::GivenUp { down, .. }
+            | Fault::Deadlocks { down, .. }
+            | Fault::Restart { down, .. } => self.at + down,
+            Fault::LostCommits { .. } => self.at + SWITCH_OVER_MS,
+            Fault::Lag { .. } | Fault::Edit { .. } | Fault::HalfEdit { .. } | Fault::Burst { .. } => self.at,
+        }
+    }
+
+    /// Whether something is out of order meanwhile: a change of a task and many runs of another tenant are not.
+    pub fn disturbs(&self) -> bool {
+        !matches!(
+            self.fault,
+            Fault::Lag { .. }
+                | Fault::Edit { .. }
+                | Fault::HalfEdit { .. }
+                | Fault::Restart { .. }
+                | Fault::Burst { .. }
+        )
+    }
+
+    /// The node that alone is hit by it, without a fault of anything else.
+    pub fn node_that_dies(&self) -> Option<usize> {
+        match self.fault {
+            Fault::Crash { node, .. } | Fault::Pause { node, .. } => Some(node),
+            _ => None,
+        }
+    }
+}
+
+/// How long a standby takes to take over, ms.
+pub const SWITCH_OVER_MS: i64 = 2_000;

@@ -1,0 +1,58 @@
+//! The faults that a seed chooses.
+
+use super::{Fault, Planned};
+use crate::settings::Shape;
+use carillon_tests::model::Dice;
+
+/// The faults of one seed, between `from` and `to`.
+pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec<Planned> {
+    let count = dice.between("how many faults", 1, 9);
+    let mut planned: Vec<Planned> = (0..count)
+        .map(|number| Planned {
+            at: dice.between(&format!("when is fault {number}"), from, to),
+            fault: choose(dice, shape, &format!("fault {number}"), tasks),
+        })
+        .collect();
+    // What such a switch-over may break is not promised, so it has seeds of its own.
+    if dice.happens("commits are lost", 40) {
+        let (at, last) = (dice.between("when commits are lost", from, to), dice.between("which are lost", 20, 5_000));
+        planned.push(Planned { at, fault: Fault::LostCommits { last } });
+    }
+    planned.sort_by_key(|planned| planned.at);
+    planned
+}
+
+fn choose(dice: &Dice, shape: &Shape, name: &str, tasks: usize) -> Fault {
+    let pick = |what: &str, low: i64, high: i64| dice.between(&format!("{name}: {what}"), low, high);
+    let node = pick("node", 0, shape.nodes as i64 - 1) as usize;
+    // Most of the first tenant, whose tasks are of all kinds.
+    let of = if pick("tenant", 0, 4) > 0 { shape.own_executors } else { shape.executors() };
+    let executor = pick("executor", 0, of as i64 - 1) as usize;
+    let task = pick("task", 0, tasks as i64 - 1) as usize;
+    let down = |low: i64, high: i64| pick("down", low, high);
+    match pick("kind", 0, 24) {
+        0 | 1 => Fault::Crash { node, down: down(500, 15_000) },
+        2 => Fault::Pause { node, down: down(15_000, 30_000) },
+        3 => Fault::Pause { node, down: down(200, 15_000) },
+        4 => Fault::Loss { per_mille: pick("loss", 50, 500), down: down(3_000, 15_000) },
+        5 => Fault::Cut { node, executor, down: down(3_000, 30_000) },
+        6 => Fault::Island { executor, down: down(3_000, 35_000) },
+        7 | 8 => Fault::Kill { executor, down: down(500, 30_000) },
+        9 => Fault::StoreAway { node: None, down: down(2_000, 20_000) },
+        10 => Fault::StoreAway { node: Some(node), down: down(2_000, 20_000) },
+        11 => Fault::ReadOnly { down: down(1_000, 20_000) },
+        12 => Fault::Slow { node, up_to: pick("slow", 50, 2_000), down: down(3_000, 15_000) },
+        13 => Fault::Doubt { node, per_mille: pick("doubt", 50, 400), down: down(3_000, 15_000) },
+        14 | 15 => Fault::LateCommits { node, per_mille: pick("late", 20, 300), down: down(3_000, 15_000) },
+        16 => Fault::GivenUp { node, per_mille: pick("given up", 20, 300), down: down(3_000, 15_000) },
+        17 => Fault::Deadlocks { node, per_mille: pick("deadlocks", 50, 500), down: down(3_000, 15_000) },
+        18 => Fault::Lag { node, lag_us: pick("lag", 0, crate::world::LAG_US) },
+        19 | 20 => Fault::Edit { task },
+        21 => Fault::HalfEdit { task, after: pick("goes away", 0, 40) },
+        22 => Fault::Burst {
+            tenant: pick("bursts", 0, shape.tenants as i64 - 1) as usize,
+            runs: pick("runs", 20, 300) as usize,
+        },
+        _ => Fault::Restart { task, down: down(500, 20_000) },
+    }
+}

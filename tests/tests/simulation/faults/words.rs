@@ -1,0 +1,61 @@
+//! Faults as a reader of a failed simulation meets them.
+
+use super::{Fault, Planned};
+use std::fmt;
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>9.3} s  {}", self.at as f64 / 1_000.0, self.fault)
+    }
+}
+
+/// Milliseconds as seconds.
+struct Seconds(i64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03} s", self.0 / 1_000, self.0 % 1_000)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = |ms: &i64| Seconds(*ms);
+        match self {
+            Self::Crash { node, down } => write!(f, "node {node} dies and is back after {}", s(down)),
+            Self::Pause { node, down } => write!(f, "node {node} stands still for {}", s(down)),
+            Self::Loss { per_mille, down } => write!(f, "{per_mille} ‰ of messages are lost or late for {}", s(down)),
+            Self::Cut { node, executor, down } => {
+                write!(f, "node {node} and executor {executor} do not reach each other for {}", s(down))
+            }
+            Self::Island { executor, down } => write!(f, "executor {executor} reaches no node for {}", s(down)),
+            Self::Kill { executor, down } => write!(f, "executor {executor} dies and is back after {}", s(down)),
+            Self::StoreAway { node: None, down } => write!(f, "the database is away for {}", s(down)),
+            Self::StoreAway { node: Some(node), down } => {
+                write!(f, "the database is away for node {node} for {}", s(down))
+            }
+            Self::ReadOnly { down } => write!(f, "the database is read-only for {}", s(down)),
+            Self::Slow { node, up_to, down } => {
+                write!(f, "statements of node {node} take up to {up_to} ms for {}", s(down))
+            }
+            Self::Doubt { node, per_mille, down } => {
+                write!(f, "{per_mille} ‰ of node {node}'s statements are done and reported as failed for {}", s(down))
+            }
+            Self::LateCommits { node, per_mille, down } => {
+                write!(f, "{per_mille} ‰ of node {node}'s commits come after they failed for {}", s(down))
+            }
+            Self::GivenUp { node, per_mille, down } => {
+                write!(f, "{per_mille} ‰ of node {node}'s statements are given up undone for {}", s(down))
+            }
+            Self::Deadlocks { node, per_mille, down } => {
+                write!(f, "{per_mille} ‰ of node {node}'s statements are deadlocks for {}", s(down))
+            }
+            Self::LostCommits { last } => write!(f, "a standby takes over without the last {}", s(last)),
+            Self::Lag { node, lag_us } => write!(f, "the clock of node {node} lags by {lag_us} µs from now on"),
+            Self::Edit { task } => write!(f, "task {task} is edited"),
+            Self::HalfEdit { task, after } => write!(f, "task {task} is edited by one who goes away after {after} ms"),
+            Self::Restart { task, down } => write!(f, "task {task} is stopped, and started after {}", s(down)),
+            Self::Burst { tenant, runs } => write!(f, "tenant {tenant} starts {runs} runs at once"),
+        }
+    }
+}

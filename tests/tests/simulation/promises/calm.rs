@@ -1,0 +1,60 @@
+//! When nothing is out of order: what a fault may have done to a run, and what not.
+
+use super::Evidence;
+use crate::faults::{Fault, Planned};
+use crate::world::MENDED_AT_MS;
+use carillon::domain::{TaskId, TenantId};
+
+/// The cluster is calm again so long after the last fault, ms: nodes and executors that were silent are judged within
+/// their time-outs, and what they had has gone to others.
+pub const CALM_AFTER_MS: i64 = 40_000;
+
+/// The cluster has found itself so long after its beginning, ms.
+const FOUND_AFTER_MS: i64 = 12_000;
+
+/// Around a change of a task its own runs may come a little later, ms.
+const CHANGE_MS: i64 = 8_000;
+
+/// After so many runs at once those of the same tenant may be late, ms.
+const BURST_MS: i64 = 40_000;
+
+impl Evidence<'_> {
+    /// Faults whose effects may reach into this time (epoch ms).
+    pub fn disturbances(&self, from: i64, until: i64) -> impl Iterator<Item = &Planned> {
+        let (from, until) = (from - self.world.began, until - self.world.began);
+        let reaches = move |planned: &&Planned| {
+            planned.disturbs() && planned.at <= until && planned.until().min(MENDED_AT_MS) + CALM_AFTER_MS >= from
+        };
+        self.world.faults.iter().filter(reaches)
+    }
+
+    /// Whether nothing was out of order in this time (epoch ms), nor shortly before.
+    pub fn is_calm(&self, from: i64, until: i64) -> bool {
+        self.has_begun(from) && self.disturbances(from, until).next().is_none()
+    }
+
+    /// Whether nodes and executors had found each other by then.
+    pub fn has_begun(&self, at: i64) -> bool {
+        at >= self.world.began + FOUND_AFTER_MS
+    }
+
+    /// Whether a task was changed in this time, or almost.
+    pub fn is_changed(&self, task: TaskId, from: i64, until: i64) -> bool {
+        let near = from - CHANGE_MS..=until + CHANGE_MS;
+        self.state.changes.iter().any(|change| change.task == task && near.contains(&change.at))
+    }
+
+    /// Whether the tenant itself has more to do than it may expect to be done in time.
+    pub fn is_crowded(&self, tenant: TenantId, at: i64) -> bool {
+        let quotas = self.state.quotas.get(&tenant).copied().unwrap_or_default();
+        let bursts = |planned: &Planned| match planned.fault {
+            Fault::Burst { tenant: index, .. } => {
+                let owner = self.world.tenants[index].owner;
+                let from = self.world.began + planned.at;
+                owner.tenant_id == tenant && (from..from + BURST_MS).contains(&at)
+            }
+            _ => false,
+        };
+        quotas.max_concurrent > 0 || quotas.max_fires_per_minute > 0 || self.world.faults.iter().any(bursts)
+    }
+}

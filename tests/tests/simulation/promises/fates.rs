@@ -1,0 +1,108 @@
+//! P2: each run ends as its policy says, from what befell it. Where nothing was out of order nothing is missed, expires, is
+//! lost or is given up, and an attempt ends by its handler alone.
+
+use super::Evidence;
+use carillon::domain::task::{BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, TaskSpec};
+use carillon::domain::{LogId, Reason, Status};
+use carillon_protocol::{RunKey, RunStatus};
+use carillon_tests::model::executor::Stopped;
+use carillon_tests::model::store::{End, LogRow};
+
+/// The last part of a run's life without an end, ms: from when on a fault may have had a say in it.
+const BEFORE_MS: i64 = 5_000;
+
+impl Evidence<'_> {
+    /// Looks at every end, of runs and of attempts.
+    pub fn ends_follow_policies(&mut self) {
+        for row in self.state.logs.values().filter(|row| row.run.status.is_terminal()).cloned().collect::<Vec<_>>() {
+            if let Some(why) = self.objection(&row) {
+                let run = &row.run;
+                let detail = format!(
+                    "task {} fire {} due {} is {:?} {:?} at {}: {why}",
+                    run.task_id, run.fire_time, run.due_time, run.status, run.reason, row.finished_at
+                );
+                self.breaks("P2 a run ends as its policy says", Some(run.id), detail);
+            }
+        }
+        for ((log, attempt), end) in self.state.ends.clone() {
+            self.attempt_ends_for_a_reason(log, attempt, &end);
+        }
+    }
+
+    /// What speaks against the end of a run.
+    fn objection(&self, row: &LogRow) -> Option<&'static str> {
+        let run = &row.run;
+        let Some(task) = self.state.tasks.get(&run.task_id) else { return Some("its task is not there") };
+        let spec = &task.view.spec;
+        let calm = self.is_calm(run.fire_time - BEFORE_MS, row.finished_at.max(run.due_time));
+        let is = |holds: bool, objection: &'static str| (!holds).then_some(objection);
+        let retried = run.failures > spec.max_retries;
+        match (run.status, run.reason) {
+            (Status::Succeeded, _) if run.is_parent() => {
+                is(self.shards_of(run.id).all(succeeded), "not all shards did")
+            }
+            (Status::Succeeded, _) => {
+                is(self.ended_by_handler(row, RunStatus::Succeeded), "its handler did not succeed")
+            }
+            (Status::Failed, Reason::ShardFailed) => is(!self.shards_of(run.id).all(succeeded), "all shards succeeded"),
+            (Status::Failed, Reason::HandlerFailed) => {
+                is(self.ended_by_handler(row, RunStatus::Failed), "its handler did not fail")
+                    .or_else(|| is(retried, "it was not tried often enough"))
+            }
+            (Status::Failed, Reason::OutcomeUnknown | Reason::Abandoned) => is(!calm, "nothing was out of order")
+                .or_else(|| is(retried || spec.delivery == Delivery::AtMostOnce, "it was not tried again")),
+            (Status::Failed, _) => is(!calm, "nothing was out of order"),
+            (Status::Discarded, Reason::Blocked) => is(blocks(spec, BlockStrategy::DiscardLater), "its task waits"),
+            (Status::Discarded, _) => is(!calm && spec.failure_strategy == FailureStrategy::Discard, "without need"),
+            (Status::Expired, Reason::Expired) => is(!calm, "nothing was out of order")
+                .or_else(|| is(spec.expired_strategy == ExpiredStrategy::Discard, "its task never expires"))
+                .or_else(|| is(row.finished_at - run.due_time >= spec.expire_after_ms, "it was not that late")),
+            (Status::Expired, Reason::MisfireSkipped) => is(!calm, "nothing was out of order"),
+            (Status::Expired, _) => Some("nothing asked for it"),
+            (Status::Cancelled, Reason::TaskStopped | Reason::TaskEdited) => {
+                // A copy that comes back after a stop is called edited, too.
+                let fits = |started: bool| !started || run.reason == Reason::TaskEdited;
+                let mut changes = self.state.changes.iter().filter(|c| c.task == run.task_id && c.revision > 1);
+                let by = changes.any(|c| fits(c.started) && c.from <= row.finished_at + BEFORE_MS);
+                is(by, "nobody changed its task so")
+            }
+            (Status::Cancelled, Reason::Covered) => is(blocks(spec, BlockStrategy::CoverEarly), "its task waits"),
+            (Status::Cancelled, _) => Some("nobody cancelled it"),
+            _ => Some("it has not ended"),
+        }
+    }
+
+    fn shards_of(&self, parent: LogId) -> impl Iterator<Item = &LogRow> {
+        self.state.logs.values().filter(move |row| row.run.parent_id == parent)
+    }
+
+    fn ended_by_handler(&self, row: &LogRow, status: RunStatus) -> bool {
+        let stop = self.stops.get(&RunKey(row.run.id.0, row.run.attempt));
+        stop.is_some_and(|stop| stop.how == Stopped::Ended(status))
+    }
+
+    /// An attempt is lost, given back or abandoned only if something was out of order.
+    fn attempt_ends_for_a_reason(&mut self, log: LogId, attempt: i32, end: &End) {
+        let Some(row) = self.state.logs.get(&log) else { return };
+        let by_itself = matches!(end.to, Status::Succeeded) || matches!(end.reason, Reason::HandlerFailed);
+        let by_change = end.reason.is_revocation() || matches!(end.reason, Reason::Covered | Reason::ShardFailed);
+        let goes_on = matches!(end.to, Status::Init | Status::Retry)
+            && self.is_changed(row.run.task_id, row.run.fire_time, end.at);
+        if by_itself || by_change || goes_on || row.run.is_parent() {
+            return;
+        }
+        let from = self.state.dispatch_marks.get(&(log, attempt)).map_or(end.at, |mark| mark.at);
+        if self.is_calm(from - BEFORE_MS, end.at) {
+            let detail = format!("attempt {attempt} of task {}, {from} to {}: {end:?}", row.run.task_id, end.at);
+            self.breaks("P2 no attempt is given up without need", Some(log), detail);
+        }
+    }
+}
+
+fn succeeded(row: &LogRow) -> bool {
+    row.run.status == Status::Succeeded
+}
+
+fn blocks(spec: &TaskSpec, strategy: BlockStrategy) -> bool {
+    spec.block_strategy == strategy
+}

@@ -1,0 +1,127 @@
+//! P3, P9 and P10: what starts on time. A run is late for a reason: something was out of order near its fire, its task
+//! was changed just then, or as many runs went on as may.
+
+use super::Evidence;
+use super::turns::{Going, bound_of};
+use crate::faults::Fault;
+use carillon::domain::task::{ScheduleKind, TaskSpec};
+use carillon::domain::{LogId, Run, TaskId, Trigger};
+use carillon_protocol::RunKey;
+use carillon_tests::model::executor::Start;
+use std::collections::BTreeMap;
+
+/// A fire starts within this time, ms.
+const ON_TIME_MS: i64 = 50;
+
+/// A run whose due time is known only when it is written, or written again, starts within this time, ms.
+const SOON_MS: i64 = 1_600;
+
+/// A run that waits for others starts within this time after there is room for it, ms.
+const TURN_MS: i64 = 3_500;
+
+/// A run is with its executor so long after it was recorded as dispatched, ms.
+const SENT_MS: i64 = 1_000;
+
+impl Evidence<'_> {
+    /// Looks at every start.
+    pub fn nothing_is_late_without_need(&mut self) {
+        let going = self.with_permits();
+        let starts: Vec<Start> = self.starts.values().map(|starts| starts[0].clone()).collect();
+        for start in starts {
+            let Some(run) = self.state.logs.get(&LogId(start.key.0)).map(|row| &row.run) else { continue };
+            let spec = &self.state.tasks[&start.task].view.spec;
+            let is_crowded = self.is_crowded(run.tenant_id, start.due_time);
+            if run.trigger == Trigger::Manual || is_crowded || self.is_changed(start.task, start.due_time, start.at) {
+                continue;
+            }
+            let late = start.at - start.due_time;
+            let allowed = allowance(spec, run, start.key.1);
+            let detail =
+                format!("task {} fire {} started {late} ms late, at {}", start.task, start.fire_time, start.at);
+            if late <= allowed || self.waits_for_others(&start, spec, &going) {
+                continue;
+            }
+            // Before a run that waits for others these must have their time, too.
+            let is_bounded = bound_of(spec).is_some();
+            let until = if is_bounded { start.at } else { start.due_time + allowed };
+            if self.is_calm(start.due_time, until) {
+                self.breaks("P3 a fire with no fault near it starts on time", Some(run.id), detail);
+            } else if !is_bounded && self.lies_with_its_executor_while_the_database_is_away(&start) {
+                self.breaks("P9 executors start what they hold while the database is away", Some(run.id), detail);
+            } else if allowed == ON_TIME_MS && !is_bounded && self.only_one_node_dies(&start) {
+                self.breaks("P10 the death of a node makes no fire late", Some(run.id), detail);
+            }
+        }
+    }
+
+    /// What had a permit when, by task: from its dispatch, which may be before it is due, to the commit of its end.
+    fn with_permits(&self) -> BTreeMap<TaskId, Vec<Going>> {
+        let mut held: BTreeMap<TaskId, Vec<Going>> = BTreeMap::new();
+        for ((log, attempt), mark) in &self.state.dispatch_marks {
+            let Some(row) = self.state.logs.get(log).filter(|row| row.run.parent_id.is_none()) else { continue };
+            let to = self.state.ends.get(&(*log, *attempt)).map_or(i64::MAX, |end| end.at);
+            held.entry(row.run.task_id).or_default().push(Going { key: RunKey(log.0, *attempt), from: mark.at, to });
+        }
+        held
+    }
+
+    /// Whether as many runs of the task went on as may, almost all of the time that it was late.
+    fn waits_for_others(&self, start: &Start, spec: &TaskSpec, going: &BTreeMap<TaskId, Vec<Going>>) -> bool {
+        let Some(bound) = bound_of(spec) else { return false };
+        let others: Vec<&Going> =
+            going.get(&start.task).into_iter().flatten().filter(|run| run.key != start.key).collect();
+        longest_room(&others, bound, start.due_time, start.at) <= TURN_MS
+    }
+
+    /// P9: it was sent well before the database went away, and nothing else is out of order.
+    fn lies_with_its_executor_while_the_database_is_away(&self, start: &Start) -> bool {
+        let Some(mark) = self.state.dispatch_marks.get(&(LogId(start.key.0), start.key.1)) else { return false };
+        let from = mark.at - SENT_MS;
+        if !self.has_begun(from) {
+            return false;
+        }
+        let mut away = false;
+        for planned in self.disturbances(from, start.due_time + ON_TIME_MS) {
+            let at = self.world.began + planned.at;
+            match planned.fault {
+                Fault::StoreAway { node: None, .. } if at > mark.at + SENT_MS => away = true,
+                _ => return false,
+            }
+        }
+        away
+    }
+
+    /// P10: the dispatch lead is longer than the offline time-out, and only one of several nodes is out of order.
+    fn only_one_node_dies(&self, start: &Start) -> bool {
+        let mut dead = self.disturbances(start.due_time, start.due_time + ON_TIME_MS);
+        let first = dead.next().and_then(|planned| planned.node_that_dies());
+        self.world.shape.has_long_lead()
+            && self.world.nodes.len() > 1
+            && self.has_begun(start.due_time)
+            && first.is_some()
+            && dead.all(|planned| planned.node_that_dies() == first)
+    }
+}
+
+/// How late a run may start when nothing is out of order, ms.
+fn allowance(spec: &TaskSpec, run: &Run, attempt: i32) -> i64 {
+    let is_named = run.trigger == Trigger::Schedule && spec.schedule != ScheduleKind::FixedDelay;
+    if is_named && attempt == 1 { ON_TIME_MS } else { SOON_MS }
+}
+
+/// The longest time, between these instants, in which fewer than `bound` of these runs went on.
+fn longest_room(runs: &[&Going], bound: usize, from: i64, until: i64) -> i64 {
+    let mut instants: Vec<i64> = runs.iter().flat_map(|run| [run.from, run.to]).chain([from, until]).collect();
+    instants.retain(|at| (from..=until).contains(at));
+    instants.sort_unstable();
+    let (mut longest, mut since) = (0, None);
+    for pair in instants.windows(2) {
+        let goes_on = runs.iter().filter(|run| run.from <= pair[0] && run.to > pair[0]).count();
+        if goes_on >= bound {
+            since = None;
+        } else {
+            longest = longest.max(pair[1] - *since.get_or_insert(pair[0]));
+        }
+    }
+    longest
+}

@@ -1,0 +1,111 @@
+//! Many seeds at once, and what is printed of those that break a promise.
+
+use crate::promises::{self, Broken};
+use crate::report::{self, Names};
+use crate::shrink::shrunk;
+use crate::world::Setup;
+use crate::{broken, simulate};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Seeds run when nothing else is asked for.
+const SEEDS: u64 = 300;
+
+/// Failing seeds whose stories are told in full: the others have their line.
+const TOLD_MAX: usize = 3;
+
+type Found = BTreeMap<u64, Vec<Broken>>;
+
+/// Runs the seeds that the environment asks for.
+pub fn keep_every_promise() {
+    let seeds: Vec<u64> = if let Some(seed) = setting("CARILLON_SIM_SEED") {
+        vec![seed]
+    } else {
+        let first = setting("CARILLON_SIM_FIRST").unwrap_or(1);
+        (first..first + setting("CARILLON_SIM_SEEDS").unwrap_or(SEEDS)).collect()
+    };
+    if let [seed] = seeds[..] {
+        tell_all(seed);
+    }
+    let found = run(&seeds);
+    if found.is_empty() {
+        println!("{} seeds from {} on keep every promise", seeds.len(), seeds[0]);
+        return;
+    }
+    if is_set("CARILLON_SIM_FIRST_ONLY") {
+        let (seed, broken) = found.first_key_value().unwrap();
+        panic!("broken by seed {seed} ({})", broken[0].promise);
+    }
+    for (seed, broken) in found.iter().take(TOLD_MAX) {
+        println!("{}", story(*seed, broken));
+    }
+    panic!("{} of {} seeds break a promise:\n{}", found.len(), seeds.len(), summary(&found));
+}
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+}
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some()
+}
+
+/// The seeds that break a promise; the first one only, when that is asked for.
+fn run(seeds: &[u64]) -> Found {
+    let first_only = is_set("CARILLON_SIM_FIRST_ONLY");
+    let (next, stops) = (AtomicU64::new(0), AtomicBool::new(false));
+    let found = Mutex::new(Found::new());
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = setting("CARILLON_SIM_JOBS").map_or(cores, |jobs| jobs as usize);
+    std::thread::scope(|owner| {
+        for _ in 0..threads {
+            owner.spawn(|| {
+                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
+                    if stops.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let broken = broken(&Setup::of(*seed));
+                    if !broken.is_empty() {
+                        stops.store(first_only, Ordering::Relaxed);
+                        found.lock().unwrap().insert(*seed, broken);
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap()
+}
+
+/// A failing seed's story: with the fewest faults that still break one of the promises that it broke.
+fn story(seed: u64, broken: &[Broken]) -> String {
+    let kinds: BTreeSet<&str> = broken.iter().map(|one| one.promise).collect();
+    let (setup, tries) = shrunk(&Setup::of(seed), &kinds);
+    let world = simulate(&setup);
+    let left = promises::check(&world);
+    format!(
+        "seed {seed} breaks {} promise(s); told with the fewest faults ({tries} simulations more)\n{}",
+        kinds.len(),
+        report::report(&world, &left)
+    )
+}
+
+/// Every event of a seed.
+fn tell_all(seed: u64) {
+    let world = simulate(&Setup::of(seed));
+    let names = Names::of(&world);
+    println!("seed {seed}: {:?}", world.shape);
+    world.trace.sorted().iter().for_each(|event| println!("{}", names.told(event)));
+}
+
+/// One line per kind of broken promise, with the seeds that show it.
+fn summary(found: &Found) -> String {
+    let mut kinds: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for (seed, broken) in found {
+        for one in broken {
+            kinds.entry(one.promise).or_default().insert(*seed);
+        }
+    }
+    let line = |(promise, seeds): (&&str, &BTreeSet<u64>)| format!("  {promise}: {} seed(s), {seeds:?}\n", seeds.len());
+    kinds.iter().map(line).collect()
+}
