@@ -27,7 +27,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
 statements!(
-    SCOPE_LOCK = |d| scope_lock(d),
+    SCOPE_LOCK = scope_lock,
     SCOPE_INSERT = |d| format!(
         "INSERT INTO permit_scope (id, turn) SELECT v.n_id, 0 FROM {} WHERE 1 = 1 {}",
         d.rows(1, ID),
