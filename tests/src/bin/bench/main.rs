@@ -57,7 +57,7 @@ async fn measure(options: &Options) -> Result<Value> {
 
 async fn figures(options: &Options, bench: &Bench) -> Result<Value> {
     let seconds = options.seconds;
-    if options.growth.growth {
+    if options.growth.is_wanted {
         return growth::measure(bench, &options.growth).await;
     }
     if options.hold {

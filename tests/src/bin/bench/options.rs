@@ -57,8 +57,8 @@ pub struct Options {
 #[derive(Debug, Args)]
 pub struct Growth {
     /// Instead of a rate: what a node's rounds of work cost the database among so many executors, tenants and runs.
-    #[arg(long, conflicts_with_all = ["rate", "idle_tasks", "burst", "lists"])]
-    pub growth: bool,
+    #[arg(id = "growth", long = "growth", conflicts_with_all = ["rate", "idle_tasks", "burst", "lists"])]
+    pub is_wanted: bool,
     /// Executors of one app.
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(3..=100_000))]
     pub executors: u32,
