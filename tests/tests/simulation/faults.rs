@@ -25,6 +25,8 @@ pub enum Fault {
     Edit { task: usize },
     /// A task is stopped and started again after so long.
     Restart { task: usize, down: i64 },
+    /// A node is stopped in good order and comes back after so long.
+    Stop { node: usize, down: i64 },
 }
 
 /// A fault and when it happens, ms after the beginning.
@@ -54,7 +56,7 @@ fn choose(dice: &Dice, name: &str, tasks: usize) -> Fault {
     let node = pick("node", 0, 1) as usize;
     let executor = pick("executor", 0, 1) as usize;
     let task = pick("task", 0, tasks as i64 - 1) as usize;
-    match pick("kind", 0, 13) {
+    match pick("kind", 0, 15) {
         0 | 1 => Fault::Crash { node, down: pick("down", 500, 15_000) },
         2 => Fault::Pause { node, down: pick("down", 15_000, 30_000) },
         3 => Fault::Loss { per_mille: pick("loss", 50, 500), down: pick("down", 3_000, 15_000) },
@@ -65,6 +67,7 @@ fn choose(dice: &Dice, name: &str, tasks: usize) -> Fault {
         9 => Fault::StoreAway { node: Some(node), down: pick("down", 2_000, 20_000) },
         10 => Fault::Doubt { node, per_mille: pick("doubt", 50, 400), down: pick("down", 3_000, 15_000) },
         11 | 12 => Fault::Edit { task },
+        13 | 14 => Fault::Stop { node, down: pick("down", 500, 15_000) },
         _ => Fault::Restart { task, down: pick("down", 500, 20_000) },
     }
 }

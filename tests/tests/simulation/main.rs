@@ -7,8 +7,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // test code
 
+mod driven;
 mod faults;
 mod node;
+mod operations;
+mod process;
 mod promises;
 mod settings;
 mod stories;
@@ -19,6 +22,7 @@ mod world;
 use carillon::domain::TenantId;
 use carillon::domain::quota::Quotas;
 use faults::Planned;
+use operations::Intended;
 use promises::Broken;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -39,11 +43,29 @@ fn simulate(seed: u64, lead_ms: Option<i64>, faults: Option<Vec<Planned>>) -> Ar
 
 /// The same with quotas of the tenant.
 fn simulate_under(quotas: Quotas, seed: u64, lead_ms: Option<i64>, faults: Option<Vec<Planned>>) -> Arc<World> {
+    // A story that names its faults is about these.
+    let operations = faults.is_some().then(Vec::new);
+    simulate_all(quotas, seed, lead_ms, faults, operations)
+}
+
+/// The same where people do just this meanwhile.
+fn simulate_doing(seed: u64, lead_ms: Option<i64>, faults: Vec<Planned>, operations: Vec<Intended>) -> Arc<World> {
+    simulate_all(Quotas::default(), seed, lead_ms, Some(faults), Some(operations))
+}
+
+fn simulate_all(
+    quotas: Quotas,
+    seed: u64,
+    lead_ms: Option<i64>,
+    faults: Option<Vec<Planned>>,
+    operations: Option<Vec<Intended>>,
+) -> Arc<World> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let world = World::new(seed, lead_ms).await;
         world.store.set_quotas(TenantId(TENANT), &quotas, world.time.now_ms()).await.unwrap();
         let faults = faults.unwrap_or_else(|| world.faults());
+        operations::begin(&world, operations.unwrap_or_else(|| operations::plan(seed, world.tasks.len())));
         world.run(faults).await;
         world
     })
@@ -69,7 +91,7 @@ fn report(seed: u64, world: &World, broken: &[Broken]) -> String {
             writeln!(text, "    {event}").unwrap();
         }
     }
-    for event in world.trace.about("FAULT", EVENTS_MAX) {
+    for event in world.trace.about("FAULT", EVENTS_MAX).into_iter().chain(world.trace.about("OPERATION", EVENTS_MAX)) {
         writeln!(text, "  {event}").unwrap();
     }
     text

@@ -149,6 +149,11 @@ impl World {
                 self.pass(down).await;
                 self.nodes[node].start();
             }
+            Fault::Stop { node, down } => {
+                self.nodes[node].stop().await;
+                self.pass(down).await;
+                self.nodes[node].start();
+            }
             Fault::Pause { node, down } => self.nodes[node].gate().freeze(until(down)),
             Fault::Loss { per_mille, down } => {
                 self.net.lose(per_mille as u64);
@@ -250,7 +255,8 @@ impl World {
         rows && self.executors.iter().all(|executor| !executor.has_results())
     }
 
-    async fn pass(&self, ms: i64) {
+    /// Lets so much time pass, ms.
+    pub async fn pass(&self, ms: i64) {
         tokio::time::sleep(Duration::from_millis(ms as u64)).await;
     }
 }
