@@ -185,7 +185,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
             return Ok(self.stop_by(store, vec![dispatched.clone()], reason).await?.noted > 0);
         }
         let (finished_at, message) = (self.clock.now_ms(), message.to_owned());
-        let change = Transition { finished_at, message, ..Transition::of(&dispatched.run, Status::Cancelled, reason) };
+        let change = Transition { message, finished_at, ..Transition::of(&dispatched.run, Status::Cancelled, reason) };
         Ok(!store.change(&[change]).await?.is_empty())
     }
 
