@@ -11,9 +11,11 @@ use super::query::*;
 use super::row::{Read, column, from_row};
 use super::rows;
 use super::sql_store::{Transaction, retrying};
+use super::traits::{KeyStore, KeyUse, SigningKey};
 use super::values::{clean, to_json};
 use super::{Result, SqlStore, StoreError};
 use crate::domain::{AccessScope, AppId, Owner, Refusal, TenantId};
+use async_trait::async_trait;
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::QueryResult;
 use std::cmp::Reverse;
@@ -32,31 +34,6 @@ pub const KEYS_MAX: i64 = 10;
 
 /// Valid keys that a list looks at: more than there can be of one app.
 const VALID_LOOKED_AT_MAX: u64 = 100;
-
-/// A key with whose it is, for checking and making signatures.
-#[derive(Debug, Clone)]
-pub struct SigningKey {
-    /// Id and secret.
-    pub key: Key,
-    /// Owner.
-    pub owner: Owner,
-    /// Tenant's name, as it stands in the signature.
-    pub tenant: String,
-    /// App's name, as it stands in the signature.
-    pub app: String,
-    /// When it ends, cluster ms; 0 is never.
-    pub expires_at: i64,
-    /// How the app demands that everything is signed; `None` leaves it to the executor.
-    pub demanded: Option<SignMethod>,
-}
-
-impl SigningKey {
-    /// Whether it has not ended at `now` (cluster ms).
-    #[must_use]
-    pub fn is_valid(&self, now: i64) -> bool {
-        self.expires_at == 0 || self.expires_at > now
-    }
-}
 
 /// A key as people see it: without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -112,17 +89,6 @@ pub struct KeyWords<'a> {
     pub created_by: &'a str,
 }
 
-/// That a key was used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyUse {
-    /// The key.
-    pub id: String,
-    /// Its owner.
-    pub owner: Owner,
-    /// When, cluster ms.
-    pub at: i64,
-}
-
 const LIST: &str = "list keys";
 
 /// A key and the app that it belongs to.
@@ -147,9 +113,9 @@ fn of_app(owner: Owner) -> Condition {
     Condition::all().add(tenant.eq(owner.tenant_id)).add(app.eq(owner.app_id))
 }
 
-impl SqlStore {
-    /// Every valid key of every app, and those whose secret cannot be decrypted.
-    pub async fn signing_keys(&self) -> Result<(Vec<SigningKey>, Vec<(String, EncryptionError)>)> {
+#[async_trait]
+impl KeyStore for SqlStore {
+    async fn signing_keys(&self) -> Result<(Vec<SigningKey>, Vec<(String, EncryptionError)>)> {
         let stored: Vec<SigningKey> = self.query("read signing keys", &SIGNING_KEYS, []).await?;
         let (mut keys, mut unreadable) = (Vec::with_capacity(stored.len()), Vec::new());
         for mut key in stored {
@@ -164,6 +130,29 @@ impl SqlStore {
         Ok((keys, unreadable))
     }
 
+    async fn note_key_uses(&self, uses: &[KeyUse]) -> Result<()> {
+        const ACTION: &str = "note the last use of keys";
+        const USE: &[(&str, Kind)] =
+            &[("id", Kind::Text), ("tenant_id", Kind::Big), ("app_id", Kind::Big), ("at", Kind::Big)];
+        let sql = Sql::new(
+            self.backend,
+            &self.backend.update_from(
+                "app_key",
+                "last_used_at = v.n_at",
+                &self.backend.rows(1, USE),
+                "l.id = v.n_id AND l.tenant_id = v.n_tenant_id AND l.app_id = v.n_app_id AND l.last_used_at < v.n_at",
+            ),
+        );
+        for batch in uses.chunks(super::BATCH_MAX) {
+            let rows: Vec<_> =
+                batch.iter().map(|used| (&used.id, used.owner.tenant_id, used.owner.app_id, used.at)).collect();
+            self.execute(ACTION, &sql, [to_json(ACTION, &rows)?.into()]).await?;
+        }
+        Ok(())
+    }
+}
+
+impl SqlStore {
     /// Keys of an app after a place: those that are valid at `now` (cluster ms), then the others, the
     /// newest first.
     pub async fn keys(&self, owner: Owner, now: i64, after: Option<&KeyCursor>, limit: u64) -> Result<Vec<KeyView>> {
@@ -248,28 +237,6 @@ impl SqlStore {
             .filter(of_app(owner));
         if self.at(ACTION).run(&revoke).await? == 0 {
             return Err(not_found(ACTION, id));
-        }
-        Ok(())
-    }
-
-    /// Writes down when keys were last used; an older use changes nothing.
-    pub async fn note_key_uses(&self, uses: &[KeyUse]) -> Result<()> {
-        const ACTION: &str = "note the last use of keys";
-        const USE: &[(&str, Kind)] =
-            &[("id", Kind::Text), ("tenant_id", Kind::Big), ("app_id", Kind::Big), ("at", Kind::Big)];
-        let sql = Sql::new(
-            self.backend,
-            &self.backend.update_from(
-                "app_key",
-                "last_used_at = v.n_at",
-                &self.backend.rows(1, USE),
-                "l.id = v.n_id AND l.tenant_id = v.n_tenant_id AND l.app_id = v.n_app_id AND l.last_used_at < v.n_at",
-            ),
-        );
-        for batch in uses.chunks(super::BATCH_MAX) {
-            let rows: Vec<_> =
-                batch.iter().map(|used| (&used.id, used.owner.tenant_id, used.owner.app_id, used.at)).collect();
-            self.execute(ACTION, &sql, [to_json(ACTION, &rows)?.into()]).await?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::fixture::World;
 use carillon::domain::access::TenantScope;
 use carillon::domain::{AccessScope, AppId, Owner, TenantId};
-use carillon::store::{AppFilter, AppView, KeyUse, KeyView, KeyWords, SqlStore, StoreErrorKind};
+use carillon::store::{AppFilter, AppView, KeyStore, KeyUse, KeyView, KeyWords, SqlStore, StoreErrorKind};
 use carillon_protocol::sign::{Key, SignMethod};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;

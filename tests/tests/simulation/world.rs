@@ -4,13 +4,17 @@ use crate::faults::{self, Fault, Planned};
 use crate::node::{NodeParts, SimNode};
 use crate::settings;
 use crate::tasks::{self, Answered};
+use carillon::auth::AddressRule;
+use carillon::dispatch::TransportParts;
 use carillon::domain::{AppId, Status, TaskId, TenantId};
 use carillon::store::{Activity, NewTask};
-use carillon_tests::model::executor::MachineParts;
+use carillon_tests::model::executor::{MachineParts, NodeServer};
+use carillon_tests::model::keys::AppKey;
+use carillon_tests::model::random::SeededRandom;
 use carillon_tests::model::store::LogRow;
 use carillon_tests::model::store::admin::new_task;
 use carillon_tests::model::{
-    Dice, Endpoint, Gate, Ledger, ModelStore, Net, NodeServer, SimClock, SimExecutor, SimTime, SimTransport, Trace,
+    Dice, Endpoint, Gate, Ledger, ModelStore, Net, SimCarrier, SimClock, SimExecutor, SimTime, SimTransport, Trace,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -70,6 +74,8 @@ impl World {
         let store = ModelStore::new(time.clone(), trace.clone());
         store.create_tenant(TenantId(TENANT), "tenant", time.now_ms()).await.unwrap();
         let owner = store.create_app(AppId(2), "tenant", "app").await.unwrap();
+        let key = AppKey { owner };
+        let keys = key.ring().await;
         let machine = MachineParts {
             time: time.clone(),
             dice: dice.clone(),
@@ -85,21 +91,25 @@ impl World {
         trace.add(format!("FAULTS follow; the lead is {lead_ms} ms"));
         let node = |index: usize| {
             let gate = Gate::new(format!("node {index}"), time.clone(), dice.clone());
+            let clock = Arc::new(SimClock::new(time.clone(), lag(&format!("node {index}"))));
+            let (net, executors) = (net.clone(), executors.clone());
+            let carrier = SimCarrier { node: index, gate: gate.clone(), net, executors };
+            let parts = TransportParts {
+                keys: keys.clone(),
+                key_store: Arc::new(key.clone()),
+                addresses: AddressRule::new(&[]),
+                clock: clock.clone(),
+                random: Arc::new(SeededRandom::new(&format!("node {index}"), dice.clone())),
+            };
             SimNode::new(NodeParts {
                 index,
                 lead_ms,
-                clock: Arc::new(SimClock::new(time.clone(), lag(&format!("node {index}")))),
+                clock,
                 store: Arc::new(store.through(gate.clone())),
-                transport: Arc::new(SimTransport {
-                    node: index,
-                    gate: gate.clone(),
-                    net: net.clone(),
-                    dice: dice.clone(),
-                    executors: executors.clone(),
-                }),
+                transport: Arc::new(SimTransport::over(carrier, parts)),
                 gate,
                 trace: trace.clone(),
-                owner,
+                key: key.clone(),
             })
         };
         let nodes: Vec<Arc<SimNode>> = (0..2).map(node).collect();
