@@ -107,7 +107,8 @@ impl Executor {
             .map_err(|source| RunError::Setup { action: "use the listening socket", source })?;
         let threads = start_threads(&member, journal, handlers, &ended)?;
         let have_ended = || threads.iter().all(JoinHandle::is_finished);
-        Assembled::supervise(member, &Handle::current(), serve(server, listener), (ended, ends), drain, have_ended).await
+        Assembled::supervise(member, &Handle::current(), serve(server, listener), (ended, ends), drain, have_ended)
+            .await
     }
 }
 

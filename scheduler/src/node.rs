@@ -2,9 +2,7 @@
 //! leaves without losing or delaying anything.
 
 use crate::api;
-use crate::auth::{
-    AddressRule, Authenticator, FIRST_USER, KeyRing, Provider, SessionTimes, Throttle, check_password,
-};
+use crate::auth::{AddressRule, Authenticator, FIRST_USER, KeyRing, Provider, SessionTimes, Throttle, check_password};
 use crate::cluster::{Clock, ClusterClock, await_free_name};
 use crate::definitions::TaskDefinitions;
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};

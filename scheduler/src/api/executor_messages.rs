@@ -8,8 +8,8 @@ use crate::engine::Engine;
 use crate::store::{Registration, Signer, Store, StoreError, StoreErrorKind};
 use crate::workers::RunEndSignal;
 use carillon_protocol::{
-    Code, EXECUTOR_RUNS_MAX, ExecutorSettings, Heartbeat, HeartbeatAck, RESULT_ITEMS_MAX, Register, Registered, Results,
-    ResultsAck, RunKey, Unregister, Unregistered,
+    Code, EXECUTOR_RUNS_MAX, ExecutorSettings, Heartbeat, HeartbeatAck, RESULT_ITEMS_MAX, Register, Registered,
+    Results, ResultsAck, RunKey, Unregister, Unregistered,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -164,8 +164,7 @@ impl<S: Store + 'static> ExecutorMessages<S> {
         if message.results.len() > RESULT_ITEMS_MAX {
             return Err(Refused::new(Code::BadRequest, format!("at most {RESULT_ITEMS_MAX} results at a time")));
         }
-        let verdicts =
-            self.engine.ingestion.apply(owner, ExecutorId(message.executor_id), &message.results).await?;
+        let verdicts = self.engine.ingestion.apply(owner, ExecutorId(message.executor_id), &message.results).await?;
         self.ended.notify(&self.engine);
         Ok(ResultsAck { verdicts })
     }
@@ -179,7 +178,9 @@ impl<S: Store + 'static> ExecutorMessages<S> {
             let ids: Vec<LogId> = batch.iter().map(|key| LogId(key.0)).collect();
             let rows = self.engine.store.runs(Some(owner), &ids).await?;
             let current = |run: &Run, executor: ExecutorId| {
-                run.status == Status::Dispatched && executor == executor_id && keys.contains(&RunKey(run.id.0, run.attempt))
+                run.status == Status::Dispatched
+                    && executor == executor_id
+                    && keys.contains(&RunKey(run.id.0, run.attempt))
             };
             let changes: Vec<Transition> = rows
                 .iter()

@@ -132,12 +132,10 @@ impl<S: Store + 'static> ExecutorsDoor<S> {
             Err(_) => ALWAYS_VERIFIED_BYTES,
         };
         let refusal = match self.limits.read(payload, bytes_max).await {
-            Ok((body, turn)) => {
-                match self.verifier.check_body(head, claims, &body, class_of(message), self.now_ms()) {
-                    Ok(()) => return Ok((body, turn)),
-                    Err(refusal) => refusal,
-                }
-            }
+            Ok((body, turn)) => match self.verifier.check_body(head, claims, &body, class_of(message), self.now_ms()) {
+                Ok(()) => return Ok((body, turn)),
+                Err(refusal) => refusal,
+            },
             Err(Unread::Busy) => {
                 let busy = unsigned(Code::TooMany, "this node reads as many large bodies as it may");
                 return Err(Answer { wait: Some(Duration::from_secs(1)), ..busy });

@@ -72,6 +72,8 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use carillon_protocol::{NODE_BASE_PATH, NODE_KEEP_ALIVE};
 use console::Console;
 pub use errors_page::errors_page;
+#[cfg(any(test, fuzzing))]
+pub(crate) use executor_messages::check_registration;
 pub use executor_messages::{ExecutorMessage, ExecutorMessages};
 pub use executors_door::ExecutorsDoor;
 pub use forecasts::Forecasts;
@@ -82,8 +84,6 @@ pub use state::{Api, CachedAnswers, Rates};
 use std::net::TcpListener;
 use std::time::Duration;
 pub use wait_slots::WaitSlots;
-#[cfg(any(test, fuzzing))]
-pub(crate) use executor_messages::check_registration;
 
 /// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

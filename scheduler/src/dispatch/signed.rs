@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use carillon_protocol::exchange::{Answer, Request};
 use carillon_protocol::sign::{RandomSource, RequestParts, SignMethod};
 use carillon_protocol::{
-    BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, OutputPage, Probe, ProbeAck, ReadOutput, Reply,
+    BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, OutputPage, Probe, ProbeAck, ReadOutput,
+    Reply,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

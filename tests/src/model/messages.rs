@@ -43,7 +43,8 @@ pub fn summary(request: &Request) -> String {
 
 /// The runs that a request names, in order.
 fn keys(request: &Request) -> Vec<RunKey> {
-    let items = parse::<Items>(&request.body).map(|of| of.items.iter().map(|run| RunKey(run.log, run.attempt)).collect());
+    let items =
+        parse::<Items>(&request.body).map(|of| of.items.iter().map(|run| RunKey(run.log, run.attempt)).collect());
     let mut keys: Vec<RunKey> = items.or_else(|| parse::<Runs>(&request.body).map(|of| of.runs)).unwrap_or_default();
     keys.sort_unstable();
     keys

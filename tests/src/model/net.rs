@@ -119,8 +119,14 @@ impl Net {
         }
     }
 
-    async fn there_and_back<D, W>(self: Arc<Self>, from: Endpoint, to: Endpoint, purpose: String, deliver: D, back: Back)
-    where
+    async fn there_and_back<D, W>(
+        self: Arc<Self>,
+        from: Endpoint,
+        to: Endpoint,
+        purpose: String,
+        deliver: D,
+        back: Back,
+    ) where
         D: Fn() -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<Answer, Broken>> + Send + 'static,
     {

@@ -63,11 +63,7 @@ impl Tasks {
 
     /// How a handler ended whose future was dropped.
     pub(super) fn how_dropped(&self) -> Stopped {
-        if self.is_killed.load(Ordering::Relaxed) {
-            Stopped::Killed
-        } else {
-            Stopped::Ended(RunStatus::Abandoned)
-        }
+        if self.is_killed.load(Ordering::Relaxed) { Stopped::Killed } else { Stopped::Ended(RunStatus::Abandoned) }
     }
 }
 
@@ -91,8 +87,7 @@ impl Future for Gated {
         loop {
             let left_ms = self.frozen_until.load(Ordering::Relaxed) - self.time.now_ms();
             let Ok(left_ms @ 1..) = u64::try_from(left_ms) else { break };
-            let thaw =
-                self.thaw.get_or_insert_with(|| Box::pin(tokio::time::sleep(Duration::from_millis(left_ms))));
+            let thaw = self.thaw.get_or_insert_with(|| Box::pin(tokio::time::sleep(Duration::from_millis(left_ms))));
             ready!(thaw.as_mut().poll(context));
             self.thaw = None;
         }
