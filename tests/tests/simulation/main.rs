@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // test code
 
+mod executors;
 mod faults;
 mod node;
 mod promises;
