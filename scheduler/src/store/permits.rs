@@ -27,7 +27,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
 statements!(
-    SCOPE_LOCK = |d| d.update_rows("permit_scope", "turn = l.turn + 1", ID, "l.id = v.n_id"),
+    SCOPE_LOCK = |d| scope_lock(d),
     SCOPE_INSERT = |d| format!(
         "INSERT INTO permit_scope (id, turn) SELECT v.n_id, 0 FROM {} WHERE 1 = 1 {}",
         d.rows(1, ID),
@@ -113,6 +113,20 @@ const USE: &[(&str, Kind)] = &[
     ("added", Kind::Big),
     ("last", Kind::Big),
 ];
+
+/// Locks the rows of a batch in the order of their ids. The others find them by the key, in the order of the batch or of
+/// the table, which are the same; PostgreSQL may read the table as its rows happen to lie, which differs from one
+/// transaction to the next as each of them is moved by its update.
+fn scope_lock(d: Dialect) -> String {
+    if d != Dialect::Postgres {
+        return d.update_rows("permit_scope", "turn = l.turn + 1", ID, "l.id = v.n_id");
+    }
+    format!(
+        "WITH locked AS (SELECT s.id FROM permit_scope s WHERE s.id IN {} ORDER BY s.id FOR UPDATE) \
+         UPDATE permit_scope AS l SET turn = l.turn + 1 FROM locked v WHERE l.id = v.id",
+        d.ids(1)
+    )
+}
 
 /// Deletes permits of these scopes that neither count nor wait.
 fn clean(d: Dialect, owner: &str) -> String {

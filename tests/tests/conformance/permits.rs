@@ -1,10 +1,13 @@
 //! Permits of runs that may only run so many at once; what routing remembers; stops.
 
-use crate::fixture::{World, dispatch_of, ids, success};
+use crate::fixture::{World, connect, dispatch_of, ids, success};
 use carillon::domain::permit::{Bounds, Granted, Limit, PermitRequest};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId};
-use carillon::store::RunDispatch;
+use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId, TenantId};
+use carillon::store::{PermitStore as _, RunDispatch};
+use carillon_tests::wait::when;
+use carillon_tests::{Database, Kind, await_until};
+use sea_orm::ConnectionTrait as _;
 use std::collections::{BTreeSet, HashMap};
 
 cases!(
@@ -22,6 +25,8 @@ cases!(
     fires_that_wait_too_long_are_found,
     a_stop_is_noted_once_and_found_until_the_run_has_ended,
 );
+
+servers!(scopes_are_locked_in_the_order_of_their_ids);
 
 const ONE: Bounds = Bounds { task: Some(1), app: None, tenant: None };
 
@@ -275,4 +280,41 @@ async fn a_stop_is_noted_once_and_found_until_the_run_has_ended(world: World) {
     assert_eq!(world.store.succeed(world.owner, &[&done]).await.unwrap(), 1, "it ended well before");
     assert!(world.store.stopping(10).await.unwrap().is_empty());
     assert_eq!(world.row(&dispatched[0]).await.dispatched.stopping, Reason::None);
+}
+
+/// However the rows happen to lie in the table: who waits for the first scope holds no later one. Otherwise two nodes wait for
+/// each other, and all who ask for permits wait with them until the server finds out.
+async fn scopes_are_locked_in_the_order_of_their_ids(kind: Kind) {
+    let database = Database::fresh(kind).await;
+    let store = connect(&database.url).await;
+    store.migrate().await.unwrap();
+    database.execute("INSERT INTO permit_scope (id, turn) VALUES (1, 0), (2, 0)").await;
+    // PostgreSQL writes a changed row behind the others.
+    database.execute("UPDATE permit_scope SET turn = 1 WHERE id = 1").await;
+    let other = database.connect().await;
+    for sql in ["BEGIN", "SELECT id FROM permit_scope WHERE id = 1 FOR UPDATE"] {
+        other.execute_unprepared(sql).await.unwrap();
+    }
+    let ask = |task: i64| PermitRequest {
+        id: LogId(task),
+        version: 1,
+        tenant_id: TenantId(1),
+        app_id: AppId(1),
+        task_id: TaskId(task),
+        bounds: ONE,
+        due_time: 0,
+        in_order: false,
+    };
+    let asks = [ask(1), ask(2)];
+    let asking = tokio::spawn(async move { store.acquire(&asks).await });
+    let waits = match kind {
+        Kind::MariaDb => "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+        _ => "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+    };
+    await_until("the request waits for the first scope", 10, || async { when(database.number(waits).await > 0) }).await;
+    let free =
+        database.connect().await.execute_unprepared("SELECT id FROM permit_scope WHERE id = 2 FOR UPDATE NOWAIT").await;
+    other.execute_unprepared("ROLLBACK").await.unwrap();
+    asking.await.unwrap().unwrap();
+    assert!(free.is_ok(), "it waits for the first scope and holds the second: {free:?}");
 }
