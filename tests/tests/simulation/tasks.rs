@@ -2,8 +2,8 @@
 
 use crate::node::{SimEngine, SimNode};
 use carillon::domain::task::{
-    BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ParentLink, ParentOutcome, Routing,
-    ScheduleKind, TaskSpec,
+    BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, MisfireStrategy, ParentLink, ParentOutcome,
+    Routing, ScheduleKind, TaskSpec,
 };
 use carillon::domain::{LogId, Reason, TaskId};
 use carillon::store::{Activity, NewRun, Result, StoreError, StoreErrorKind, TaskChange};
@@ -28,7 +28,7 @@ pub fn specs() -> Vec<TaskSpec> {
         task("every ten seconds", "slow", "0/10 * * * * ?"),
         TaskSpec { routing: Routing::Sharding, ..task("sharded", "quick", "0/5 * * * * ?") },
         TaskSpec { max_retries: 3, retry_interval_ms: 2_000, ..task("failing", "flaky", "0/3 * * * * ?") },
-        once(task("once", "quick", "0/2 * * * * ?")),
+        once(TaskSpec { misfire_strategy: MisfireStrategy::Skip, ..task("once", "quick", "0/2 * * * * ?") }),
         once(task("once and slow", "slow", "0/7 * * * * ?")),
         TaskSpec {
             expired_strategy: ExpiredStrategy::Discard,

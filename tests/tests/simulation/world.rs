@@ -297,7 +297,7 @@ impl World {
                 self.for_a_while(node, down, |gate, on| {
                     gate.slow_down(if on { up_to } else { 0 });
                 })
-                .await
+                .await;
             }
             Fault::Doubt { node, per_mille, down } => {
                 self.with_chance(node, per_mille, down, Gate::doubt).await;

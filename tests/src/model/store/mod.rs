@@ -81,10 +81,7 @@ impl ModelStore {
         work: impl FnOnce(&mut State, i64) -> Result<T> + Send,
     ) -> Result<T> {
         let mut later = self.shared.state.lock().unwrap().clone();
-        let done = work(&mut later, self.shared.time.now_ms());
-        if done.is_err() {
-            return done;
-        }
+        work(&mut later, self.shared.time.now_ms())?;
         *self.shared.committing.lock().unwrap() = Some(later);
         let shared = self.shared.clone();
         tokio::spawn(async move {

@@ -51,13 +51,12 @@ impl Evidence<'_> {
             }
             (Status::Failed, Reason::OutcomeUnknown | Reason::Abandoned) => is(!calm, "nothing was out of order")
                 .or_else(|| is(retried || spec.delivery == Delivery::AtMostOnce, "it was not tried again")),
-            (Status::Failed, _) => is(!calm, "nothing was out of order"),
+            (Status::Failed, _) | (Status::Expired, Reason::MisfireSkipped) => is(!calm, "nothing was out of order"),
             (Status::Discarded, Reason::Blocked) => is(blocks(spec, BlockStrategy::DiscardLater), "its task waits"),
             (Status::Discarded, _) => is(!calm && spec.failure_strategy == FailureStrategy::Discard, "without need"),
             (Status::Expired, Reason::Expired) => is(!calm, "nothing was out of order")
                 .or_else(|| is(spec.expired_strategy == ExpiredStrategy::Discard, "its task never expires"))
                 .or_else(|| is(row.finished_at - run.due_time >= spec.expire_after_ms, "it was not that late")),
-            (Status::Expired, Reason::MisfireSkipped) => is(!calm, "nothing was out of order"),
             (Status::Expired, _) => Some("nothing asked for it"),
             (Status::Cancelled, Reason::TaskStopped | Reason::TaskEdited) => {
                 // A copy that comes back after a stop is called edited, too.

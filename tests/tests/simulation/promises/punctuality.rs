@@ -3,7 +3,7 @@
 
 use super::Evidence;
 use super::turns::{Going, bound_of};
-use crate::faults::Fault;
+use crate::faults::{Fault, Planned};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Run, TaskId, Trigger};
 use carillon_protocol::RunKey;
@@ -38,7 +38,7 @@ impl Evidence<'_> {
             let allowed = allowance(spec, run, start.key.1);
             let detail =
                 format!("task {} fire {} started {late} ms late, at {}", start.task, start.fire_time, start.at);
-            if late <= allowed || self.waits_for_others(&start, spec, &going) {
+            if late <= allowed || waits_for_others(&start, spec, &going) {
                 continue;
             }
             // Before a run that waits for others these must have their time, too.
@@ -65,14 +65,6 @@ impl Evidence<'_> {
         held
     }
 
-    /// Whether as many runs of the task went on as may, almost all of the time that it was late.
-    fn waits_for_others(&self, start: &Start, spec: &TaskSpec, going: &BTreeMap<TaskId, Vec<Going>>) -> bool {
-        let Some(bound) = bound_of(spec) else { return false };
-        let others: Vec<&Going> =
-            going.get(&start.task).into_iter().flatten().filter(|run| run.key != start.key).collect();
-        longest_room(&others, bound, start.due_time, start.at) <= TURN_MS
-    }
-
     /// P9: it was sent well before the database went away, and nothing else is out of order.
     fn lies_with_its_executor_while_the_database_is_away(&self, start: &Start) -> bool {
         let Some(mark) = self.state.dispatch_marks.get(&(LogId(start.key.0), start.key.1)) else { return false };
@@ -94,13 +86,20 @@ impl Evidence<'_> {
     /// P10: the dispatch lead is longer than the offline time-out, and only one of several nodes is out of order.
     fn only_one_node_dies(&self, start: &Start) -> bool {
         let mut dead = self.disturbances(start.due_time, start.due_time + ON_TIME_MS);
-        let first = dead.next().and_then(|planned| planned.node_that_dies());
+        let first = dead.next().and_then(Planned::node_that_dies);
         self.world.shape.has_long_lead()
             && self.world.nodes.len() > 1
             && self.has_begun(start.due_time)
             && first.is_some()
             && dead.all(|planned| planned.node_that_dies() == first)
     }
+}
+
+/// Whether as many runs of the task went on as may, almost all of the time that it was late.
+fn waits_for_others(start: &Start, spec: &TaskSpec, going: &BTreeMap<TaskId, Vec<Going>>) -> bool {
+    let Some(bound) = bound_of(spec) else { return false };
+    let others: Vec<&Going> = going.get(&start.task).into_iter().flatten().filter(|run| run.key != start.key).collect();
+    longest_room(&others, bound, start.due_time, start.at) <= TURN_MS
 }
 
 /// How late a run may start when nothing is out of order, ms.

@@ -46,7 +46,9 @@ impl<'a> Evidence<'a> {
             let to = self.stops.get(key).map_or(i64::MAX, |stop| stop.at);
             going.entry(starts[0].task).or_default().push(Going { key: *key, from: starts[0].at, to });
         }
-        going.values_mut().for_each(|runs| runs.sort_by_key(|run| run.from));
+        for runs in going.values_mut() {
+            runs.sort_by_key(|run| run.from);
+        }
         going
     }
 
@@ -57,19 +59,19 @@ impl<'a> Evidence<'a> {
             let view = &self.state.tasks[&task].view;
             of_tenants.entry(view.owner.tenant_id).or_default().extend(runs.iter().cloned());
             if let Some(bound) = bound_of(&view.spec) {
-                self.at_most(bound, runs, "P11 no more runs of a task at once than allowed");
+                self.at_most(bound, &runs, "P11 no more runs of a task at once than allowed");
             }
         }
         for (tenant, mut runs) in of_tenants {
             let most = self.state.quotas.get(&tenant).map_or(0, |quotas| quotas.max_concurrent);
             if let Some(bound) = usize::try_from(most).ok().filter(|most| *most > 0) {
                 runs.sort_by_key(|run| run.from);
-                self.at_most(bound, runs, "P11 no more runs of a tenant at once than allowed");
+                self.at_most(bound, &runs, "P11 no more runs of a tenant at once than allowed");
             }
         }
     }
 
-    fn at_most(&mut self, bound: usize, runs: Vec<Going>, promise: &'static str) {
+    fn at_most(&mut self, bound: usize, runs: &[Going], promise: &'static str) {
         for (place, run) in runs.iter().enumerate() {
             let beside: Vec<&Going> = runs[..place].iter().filter(|earlier| earlier.to > run.from).collect();
             if beside.len() >= bound {
