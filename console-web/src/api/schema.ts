@@ -4516,8 +4516,7 @@ export interface components {
             cluster_time: number;
             /** @description Id. */
             id: string;
-            /** @description There while more is due than this node and its database carry. */
-            overload?: null | components["schemas"]["Overload"];
+            overload?: components["schemas"]["Overload"] | null;
             /** @description Runs in its memory. */
             queue_depth: number;
             /**
