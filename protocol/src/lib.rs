@@ -11,7 +11,7 @@ pub mod code;
 pub mod message;
 pub mod sign;
 
-pub use clock::OffsetEstimator;
+pub use clock::{DRIFT_PPM, Estimate, OffsetEstimator};
 pub use code::Code;
 pub use message::*;
 use std::time::Duration;
