@@ -16,6 +16,7 @@ pub fn install(data: &Path) {
     let mut arguments = vec![
         "--no-defaults".to_owned(),
         format!("--datadir={}", data.display()),
+        own_temporary_files(data),
         "--auth-root-authentication-method=normal".to_owned(),
         "--skip-test-db".to_owned(),
         "--innodb-log-file-size=32M".to_owned(),
@@ -24,6 +25,12 @@ pub fn install(data: &Path) {
         arguments.push("--force".to_owned());
     }
     run_installer(&installer, USER, &arguments);
+}
+
+/// A server that starts, the installer's too, deletes what looks like a temporary table in there, also another server's: each has
+/// its own folder.
+fn own_temporary_files(data: &Path) -> String {
+    format!("--tmpdir={}", data.display())
 }
 
 /// The server on `data`; its commits are as durable as in production, or not at all.
@@ -43,8 +50,7 @@ pub fn serve(data: &Path, port: u16, is_durable: bool, environment: &[(String, S
     command.args([
         "--no-defaults".to_owned(),
         format!("--datadir={}", data.display()),
-        // A server that starts deletes what looks like a temporary table in there, also another server's: its own folder.
-        format!("--tmpdir={}", data.display()),
+        own_temporary_files(data),
         format!("--socket={}/s.sock", data.display()),
         format!("--pid-file={}/s.pid", data.display()),
         format!("--init-file={}", init.display()),
