@@ -9,12 +9,41 @@ use tokio::net::UdpSocket;
 /// How long finding the address of this machine may take.
 const FIND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The address announced to nodes: the configured one, or the bound one, or, when bound to
-/// every interface, the one from which this machine reaches `node`.
-pub(crate) async fn advertised(settings: &Settings, node: &Node) -> String {
-    if let Some(address) = &settings.address {
-        return address.clone();
+/// What is announced to nodes.
+pub(crate) struct Advertised {
+    /// `http://host:port`.
+    pub(crate) address: String,
+    /// Whether this process itself listens there.
+    pub(crate) is_own: bool,
+}
+
+/// The configured address, or the bound one, or, when bound to every interface, the one from which
+/// this machine reaches `node`.
+pub(crate) async fn advertised(settings: &Settings, node: &Node) -> Advertised {
+    let address = match &settings.address {
+        Some(address) => address.clone(),
+        None => found(settings, node).await,
+    };
+    let is_own = tokio::time::timeout(FIND_TIMEOUT, is_own(&address, settings.port)).await.unwrap_or(false);
+    Advertised { address, is_own }
+}
+
+/// Whether the address has the port that is listened on, and leads to this machine alone. Only an address of this machine
+/// can be bound.
+async fn is_own(address: &str, port: u16) -> bool {
+    let Some(authority) = address.split_once("://").map(|(_, rest)| rest.trim_end_matches('/')) else { return false };
+    let Ok(found) = tokio::net::lookup_host(authority).await else { return false };
+    let mut leads_here = false;
+    for place in found {
+        if place.port() != port || UdpSocket::bind((place.ip(), 0)).await.is_err() {
+            return false;
+        }
+        leads_here = true;
     }
+    leads_here
+}
+
+async fn found(settings: &Settings, node: &Node) -> String {
     let ip = if settings.bind.is_unspecified() {
         match tokio::time::timeout(FIND_TIMEOUT, route_to(&node.authority)).await {
             Ok(Ok(ip)) => ip,
@@ -55,4 +84,21 @@ pub(crate) fn host_name() -> String {
         .or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok())
         .or_else(|| std::env::var("COMPUTERNAME").ok())
         .map_or_else(|| "unknown".to_owned(), |name| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own;
+
+    #[tokio::test]
+    async fn only_what_leads_to_this_process_is_its_own() {
+        assert!(is_own("http://127.0.0.1:9", 9).await);
+        assert!(is_own("http://[::1]:9/", 9).await || std::net::UdpSocket::bind("[::1]:0").is_err());
+        assert!(is_own("http://localhost:9", 9).await);
+        assert!(!is_own("http://127.0.0.1:8", 9).await, "a mapped port");
+        // Of a network for documentation (RFC 5737): no machine has it.
+        assert!(!is_own("http://192.0.2.1:9", 9).await, "another machine, or a balancer");
+        assert!(!is_own("http://no-such-name.invalid:9", 9).await);
+        assert!(!is_own("http://127.0.0.1", 80).await, "no port");
+    }
 }

@@ -111,9 +111,11 @@ impl Member {
 
     async fn register(&self) -> Result<ExecutorSettings, Failure> {
         let settings = &self.settings;
+        let advertised = crate::address::advertised(settings, self.nodes.current()).await;
         let message = Register {
             instance: self.instance.clone(),
-            address: crate::address::advertised(settings, self.nodes.current()).await,
+            address: advertised.address,
+            own_address: advertised.is_own,
             host_name: crate::address::host_name(),
             pid: std::process::id(),
             version: settings.version.clone(),

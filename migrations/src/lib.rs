@@ -5,7 +5,7 @@
 //! collation). A step that has been released is never changed; the next one is added. Every
 //! step can be run again after a crash in its middle (MariaDB commits each DDL statement).
 
-use schema::Tables;
+use schema::{Additions, Tables};
 use sea_orm_migration::prelude::*;
 
 pub use sea_orm_migration::{MigratorTrait, SchemaManager};
@@ -19,6 +19,7 @@ mod m0006_audit;
 mod m0007_statistics;
 mod m0008_releases;
 mod m0009_silences;
+mod m0010_addresses;
 mod schema;
 
 /// Every step, oldest first.
@@ -45,6 +46,7 @@ impl MigratorTrait for Migrator {
             Box::new(Tables { name: "m0007_statistics", tables: m0007_statistics::TABLES }),
             Box::new(Tables { name: "m0008_releases", tables: m0008_releases::TABLES }),
             Box::new(Tables { name: "m0009_silences", tables: m0009_silences::TABLES }),
+            Box::new(Additions { name: "m0010_addresses", tables: m0010_addresses::TABLES }),
         ]
     }
 }

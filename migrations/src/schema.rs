@@ -101,16 +101,60 @@ impl MigrationTrait for Tables {
     }
 }
 
+/// A step that adds columns with defaults, and indexes, to tables that are there: nodes of earlier releases go on meanwhile.
+#[derive(Debug)]
+pub struct Additions {
+    /// Under which the database notes that it is done.
+    pub name: &'static str,
+    /// What it adds: of each table only that.
+    pub tables: &'static [Table],
+}
+
+impl MigrationName for Additions {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Additions {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for table in self.tables {
+            table.extend(manager).await?;
+        }
+        Ok(())
+    }
+}
+
 impl Table {
-    /// Makes what is not there yet of the table, its indexes and its rows.
-    async fn create(&self, manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+    /// Adds what is not there yet of these columns and indexes to the table.
+    async fn extend(&self, manager: &SchemaManager<'_>) -> Result<(), DbErr> {
         let backend = manager.get_database_backend();
-        manager.create_table(self.statement(backend)).await?;
+        for (name, kind) in self.columns {
+            let Some(mut column) = column(name, *kind, backend) else { continue };
+            if !manager.has_column(self.name, name).await? {
+                let mut table = sea_orm_migration::prelude::Table::alter();
+                table.table(Alias::new(self.name)).add_column(&mut column);
+                manager.alter_table(table).await?;
+            }
+        }
+        self.create_indexes(manager).await
+    }
+
+    async fn create_indexes(&self, manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+        let backend = manager.get_database_backend();
         for index in self.indexes {
             if !manager.has_index(self.name, index.name).await? {
                 manager.get_connection().execute_unprepared(&self.index_statement(index, backend)).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Makes what is not there yet of the table, its indexes and its rows.
+    async fn create(&self, manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+        manager.create_table(self.statement(manager.get_database_backend())).await?;
+        self.create_indexes(manager).await?;
         for row in self.rows {
             manager.execute(self.insert(row)).await?;
         }

@@ -11,6 +11,11 @@ pub struct Register {
     pub instance: String,
     /// Where nodes reach this executor, `http://host:port`.
     pub address: String,
+    /// Whether this process itself listens at `address`, on an address of its own machine: whoever is refused there, or
+    /// meets another instance, knows that it is gone. With a proxy, a mapped port or a balancer in between, that proves nothing.
+    /// Executors of carillon 0.1 do not say so.
+    #[serde(default)]
+    pub own_address: bool,
     /// Name of the machine or container.
     pub host_name: String,
     /// Process id.

@@ -278,15 +278,20 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         }
         // A node that has just lost its database may have kept it going for one time-out more.
         let kept_going = self.settings.offline_after_ms;
-        let dead = silent_ms > self.settings.abandon_after_ms + kept_going + MARGIN_MS
-            || match self.transport.probe(&end.address).await {
-                Presence::NotListening => true,
-                Presence::Instance(instance) => instance != end.instance,
-                Presence::Unknown => false,
-            };
+        let dead = silent_ms > self.settings.abandon_after_ms + kept_going + MARGIN_MS || self.is_seen_gone(&end).await;
         // Of a process that is gone nothing that is due from now on has started.
         let lease_ends = if dead { now } else { last_heard + self.settings.offline_after_ms + kept_going };
         Fate { starts_nothing_after: Some(lease_ends), dead }
+    }
+
+    /// Whether somebody else answers in its place. A proxy or a balancer at its address answers for whom it pleases.
+    async fn is_seen_gone(&self, end: &ExecutorEnd) -> bool {
+        end.own_address
+            && match self.transport.probe(&end.address).await {
+                Presence::NotListening => true,
+                Presence::Instance(instance) => instance != end.instance,
+                Presence::Unknown => false,
+            }
     }
 
     async fn decide(&self, mut lost: Vec<(DispatchedRun, Reason)>) -> Result<usize> {

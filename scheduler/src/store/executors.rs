@@ -46,7 +46,7 @@ statements!(
     ),
     PULSES = |_| format!("SELECT {PULSE_COLUMNS} FROM executor e {RULE_OF} WHERE {HEARD}"),
     EXECUTOR_ENDS = |d| format!(
-        "SELECT id, tenant_id, app_id, instance, address, heartbeat_at, gone_at FROM executor WHERE id IN {}",
+        "SELECT id, tenant_id, app_id, instance, address, own_address, heartbeat_at, gone_at FROM executor WHERE id IN {}",
         d.ids(1)
     ),
 );
@@ -292,8 +292,8 @@ impl SqlStore {
             let insert = sql!(
                 "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
                  tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at, key_id, \
-                 register_signed_at, node_id) VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0, 0, 0, {13}, {13}, {now}, 0, {14}, \
-                 {15}, {16})"
+                 register_signed_at, node_id, own_address) VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0, 0, 0, {13}, {13}, {now}, 0, {14}, \
+                 {15}, {16}, {17})"
             );
             tx.execute(
                 &insert,
@@ -315,13 +315,14 @@ impl SqlStore {
                     signed_at.into(),
                     // The caller that made the id was asked to register it.
                     IdSource::made_by(id).into(),
+                    i32::from(register.own_address).into(),
                 ],
             )
             .await?;
         } else {
             let update = sql!(
                 "UPDATE executor SET gone_at = 0, key_id = {9}, tags = {2}, handlers = {3}, capacity = {4}, address = {5}, \
-                 description = {6}, heartbeat_at = {now}, register_signed_at = {10}, \
+                 description = {6}, heartbeat_at = {now}, register_signed_at = {10}, own_address = {11}, \
                  described_at = CASE WHEN {8} = 1 THEN {7} ELSE described_at END WHERE id = {1}"
             );
             tx.execute(
@@ -337,6 +338,7 @@ impl SqlStore {
                     i32::from(news).into(),
                     key_id.into(),
                     signed_at.into(),
+                    i32::from(register.own_address).into(),
                 ],
             )
             .await?;
@@ -380,7 +382,7 @@ fn outdated(action: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Outdated, action, detail)
 }
 
-from_row!(ExecutorEnd { id, owner = rows::owner, instance, address, heartbeat_at, gone_at });
+from_row!(ExecutorEnd { id, owner = rows::owner, instance, address, own_address, heartbeat_at, gone_at });
 
 from_row!(Process { id, described = described, gone_at, signed_at: "register_signed_at" });
 

@@ -142,6 +142,7 @@ impl FakeExecutor {
         Register {
             instance: self.instance.clone(),
             address: format!("http://127.0.0.1:{}", self.port),
+            own_address: true,
             host_name: "fake".into(),
             pid: std::process::id(),
             version: "0".into(),

@@ -39,6 +39,7 @@ pub fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
     Register {
         instance: instance.to_owned(),
         address: format!("http://{address}:1"),
+        own_address: true,
         host_name: "host".to_owned(),
         pid: 1,
         version: "1".to_owned(),
@@ -175,6 +176,10 @@ async fn a_new_process_at_an_address_replaces_the_old_one(world: World) {
     assert_eq!((gone(old), gone(new), gone(ExecutorId(1))), (Some((world.now, "old")), Some((0, "new")), None));
     assert!(world.store.beat(&signer(&world), &beat(new, "new")).await.unwrap());
     assert!(!world.store.beat(&signer(&world), &beat(old, "old")).await.unwrap(), "the old one must register again");
+    let is_own = async || world.store.executor_ends(&[new]).await.unwrap()[0].own_address;
+    assert!(is_own().await);
+    register(&world, &Register { own_address: false, ..process("new", "a", &["pay"]) }).await;
+    assert!(!is_own().await, "moved behind a proxy");
 }
 
 /// It died before it was heard, and its message lay with a node that stood still while its successor came.

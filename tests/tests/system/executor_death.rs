@@ -1,6 +1,7 @@
 //! An executor dies, or cannot be reached.
 
 use crate::sharing::every_second;
+use carillon_protocol::{Code, Register};
 use carillon_tests::fires::{assert_all, assert_on_time, fired_within};
 use carillon_tests::node::QUICK;
 use carillon_tests::wait::{sample, when};
@@ -9,6 +10,7 @@ use serde_json::json;
 
 scenario!(executor_killed_between_acceptance_and_due: sqlite mariadb postgres);
 scenario!(executor_unreachable_means_another_at_once: sqlite mariadb postgres);
+scenario!(a_proxy_that_refuses_proves_nothing: sqlite mariadb);
 scenario!(executor_restarted_on_the_same_port_leaves_nothing_running: sqlite mariadb postgres);
 
 async fn executor_killed_between_acceptance_and_due(kind: Kind) {
@@ -98,6 +100,39 @@ async fn executor_unreachable_means_another_at_once(kind: Kind) {
     let tardy: Vec<_> = steady.iter().filter(|start| start.late_ms() > 1_500).collect();
     assert!(tardy.is_empty(), "late after a failed dispatch: {}", sample(&tardy));
     assert_all("never with the unreachable one at the end", &fires, |row| row.executor != fake.executor_id());
+}
+
+/// Who is refused at the address of an executor's own machine knows that it is gone; a proxy refuses while the executor behind it
+/// is well.
+async fn a_proxy_that_refuses_proves_nothing(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", QUICK).await;
+    let api = world.api();
+    let mut silent = Vec::new();
+    for own_address in [true, false] {
+        let name = if own_address { "direct" } else { "behind-a-proxy" };
+        let app = api.make_app("retail", name).await;
+        let fake = FakeExecutor::start(&app, &node.url, &["job"], true).await;
+        fake.script(|script| script.auto_results = false);
+        let task = api.make_task(&app, name, "job", json!({ "max_retries": 0 })).await;
+        let log = api.run(task, None).await;
+        fake.next_running(task, &[]).await;
+        fake.script(|script| script.beats = false);
+        // Nobody listens there any more.
+        let address = "http://127.0.0.1:1".to_owned();
+        let moved = Register { address, own_address, ..fake.description() };
+        assert_eq!(fake.send("/openapi/executors/register", &moved).await.code(), Code::Ok);
+        silent.push((fake, log));
+    }
+    let reason = async |log: i64| {
+        let row = world.database.log(log).await;
+        (row.status, row.reason)
+    };
+    let gone = (Status::Failed, "outcome_unknown".to_owned());
+    await_until("the direct one is known to be gone", 60, || async { when(reason(silent[0].1).await == gone) }).await;
+    assert_eq!(reason(silent[1].1).await.0, Status::Dispatched, "nobody knows of the one behind a proxy");
+    // It ends its run itself when it has heard nothing for so long.
+    await_until("the time has passed", 60, || async { when(reason(silent[1].1).await == gone) }).await;
 }
 
 /// X8: "address gone" is not "run gone", nor the other way round: an executor that is killed and

@@ -115,6 +115,8 @@ pub struct ExecutorEnd {
     pub instance: String,
     /// Where it listened.
     pub address: String,
+    /// Whether it listened there itself, see [`Register::own_address`].
+    pub own_address: bool,
     /// Last committed heartbeat, ms.
     pub heartbeat_at: i64,
     /// When it left or was replaced, ms; else 0.

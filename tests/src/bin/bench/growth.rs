@@ -117,6 +117,7 @@ async fn registrations(meter: &Meter<'_>, engine: &Engine<SqlStore>) -> Result<C
             let register = Register {
                 instance: format!("new-{}", number.get()),
                 address: format!("http://new:{}", number.get()),
+                own_address: true,
                 host_name: "bench".to_owned(),
                 pid: 1,
                 version: String::new(),

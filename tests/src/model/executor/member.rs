@@ -83,6 +83,7 @@ async fn register(machine: &Arc<SimExecutor>, process: &Arc<Process>) -> Result<
     let message = Register {
         instance: process.instance.clone(),
         address: machine.address.clone(),
+        own_address: true,
         host_name: "simulated".to_owned(),
         pid: 1,
         version: "1".to_owned(),

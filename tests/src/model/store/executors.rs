@@ -106,6 +106,7 @@ impl ExecutorStore for ModelStore {
                     owner: row.owner(),
                     instance: row.executor.instance.clone(),
                     address: row.executor.address.clone(),
+                    own_address: row.own_address,
                     heartbeat_at: row.executor.heartbeat_at,
                     gone_at: row.gone_at,
                 })
@@ -240,6 +241,7 @@ impl State {
             handlers,
             tags,
             description,
+            own_address: register.own_address,
             gone_at: 0,
             register_signed_at: signed_at,
             heartbeat_signed_at,

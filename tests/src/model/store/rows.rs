@@ -266,6 +266,7 @@ pub(super) struct ExecutorRow {
     pub(super) handlers: Vec<String>,
     pub(super) tags: Vec<String>,
     pub(super) description: String,
+    pub(super) own_address: bool,
     pub(super) gone_at: i64,
     pub(super) register_signed_at: i64,
     pub(super) heartbeat_signed_at: i64,
