@@ -309,7 +309,11 @@ async fn scopes_are_locked_in_the_order_of_their_ids(kind: Kind) {
     // The wait for a lock is bounded; the one who looks may be slower on a busy machine.
     let asking = tokio::spawn(async move { while store.acquire(&asks).await.is_err() {} });
     let waits = match kind {
-        Kind::MariaDb => "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+        // `innodb_trx` shows what it showed before to those who ask more often than ten times a second.
+        Kind::MariaDb => {
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND time_ms > 200 \
+             AND info LIKE '%permit_scope%' AND id <> CONNECTION_ID()"
+        }
         _ => "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
     };
     await_until("the request waits for the first scope", 60, || async { when(database.number(waits).await > 0) }).await;
