@@ -60,7 +60,7 @@ impl Drafts {
                 Schedule::Cron(every) => json!({ "cron": format!("0/{} * * * * ?", every / 1_000) }),
                 Schedule::Rate(every) => json!({ "schedule": "fixed_rate", "interval_ms": every }),
                 Schedule::Delay(every) => json!({ "schedule": "fixed_delay", "interval_ms": every }),
-                Schedule::After(..) | Schedule::AfterAll => json!({}),
+                Schedule::After(..) | Schedule::AfterAll(..) => json!({}),
             };
             for more in [&when, fields] {
                 merge(&mut body, more);
@@ -161,7 +161,7 @@ impl Drafts {
         self.child("child-of-two", &["two-3", "two-4"]);
         self.child("grandchild", &["child-0"]);
         let last = self.0.len();
-        self.add("child-of-all", 1, Schedule::AfterAll, (10, 1), &json!({ "parent_rule": "all" }));
+        self.add("child-of-all", 1, Schedule::AfterAll(0, 0), (10, 1), &json!({ "parent_rule": "all" }));
         self.0[last].parents = vec!["two-6".to_owned(), "five-0".to_owned()];
     }
 
@@ -206,7 +206,7 @@ mod tests {
         assert!((190..260).contains(&drafts.len()), "{} tasks", drafts.len());
         let rate = |draft: &Draft| match draft.task.schedule {
             Schedule::Cron(ms) | Schedule::Rate(ms) | Schedule::Delay(ms) => 1_000.0 / ms as f64,
-            Schedule::After(..) | Schedule::AfterAll => 0.5,
+            Schedule::After(..) | Schedule::AfterAll(..) => 0.5,
         };
         let rate: f64 = drafts.iter().map(rate).sum();
         assert!((120.0..190.0).contains(&rate), "{rate} fires a second");

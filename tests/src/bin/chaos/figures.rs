@@ -1,6 +1,6 @@
 //! Figures of a run: how much came, how late, and how long nothing started.
 
-use crate::checker::Broken;
+use crate::checker::{Broken, is_lateness_judged};
 use crate::history::{History, Row, status};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -22,6 +22,8 @@ pub fn of(history: &History, broken: &[Broken]) -> Value {
         "ends": ends(&history.rows),
         "late_ms_calm": calm,
         "late_ms_near_faults": troubled,
+        "others_have": history.others_between(history.mended_us, history.stopped_us),
+        "lateness_is_judged": is_lateness_judged(history),
         "longest_silence_ms": silence_ms,
         "longest_silence_at_us": silence_at_us,
         "broken": counts(broken),
@@ -102,13 +104,14 @@ pub fn verdict(engine: &str, seed: u64, seconds: u32, figures: &Value, folder: O
     };
     format!(
         "{engine} seed {seed}, {seconds} s: {told}; {} faults, {} fires, {} starts; late p50/p99/max ms: {} calm, {} near \
-         faults; longest silence {} ms{}",
+         faults; longest silence {} ms{}{}",
         number("faults"),
         number("fires"),
         number("starts"),
         late("late_ms_calm"),
         late("late_ms_near_faults"),
         number("longest_silence_ms"),
+        if figures["lateness_is_judged"] == false { "; the machine had other work: recovery not judged" } else { "" },
         folder.map(|folder| format!("; see {folder}")).unwrap_or_default()
     )
 }

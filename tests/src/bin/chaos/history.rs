@@ -18,8 +18,8 @@ pub enum Schedule {
     Delay(i64),
     /// When one of these has ended well.
     After(i64, Option<i64>),
-    /// When several have.
-    AfterAll,
+    /// When both of these have, each since its own last run.
+    AfterAll(i64, i64),
 }
 
 /// How many runs of a task may go on at once.
@@ -221,6 +221,17 @@ pub struct History {
     pub mended_us: i64,
     /// The tasks began to be stopped.
     pub stopped_us: i64,
+    /// The share of the machine that other work had in each second, by its end (epoch µs).
+    pub others: Vec<(i64, f64)>,
     /// What nobody may ever do: a panic, a process that ended by itself, an API that contradicts itself.
     pub incidents: Vec<String>,
+}
+
+impl History {
+    /// The share of the machine that other work had between these instants, epoch µs.
+    pub fn others_between(&self, from_us: i64, until_us: i64) -> f64 {
+        let shares: Vec<f64> =
+            self.others.iter().filter(|(at, _)| (from_us..until_us).contains(at)).map(|(_, share)| *share).collect();
+        shares.iter().sum::<f64>() / shares.len().max(1) as f64
+    }
 }

@@ -17,6 +17,7 @@ mod faults;
 mod figures;
 mod history;
 mod host;
+mod machine;
 mod options;
 mod plan;
 mod run;

@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::plan;
 use crate::stand::{Stand, TENANTS};
 use crate::story::Story;
-use crate::{collect, faults, settle};
+use crate::{collect, faults, machine, settle};
 use anyhow::{Context as _, Result};
 use carillon_tests::api::id_of;
 use carillon_tests::now_us;
@@ -54,6 +54,7 @@ pub async fn run(options: &Options, story: &Story) -> Result<(History, Vec<Broke
     if let Err(error) = &changed {
         story.incident(&format!("a change could not be made: {error:#}"));
     }
+    let others = machine::Watch::begin(story);
     let stopped_us = settle::settle(&stand, &tasks).await;
     drop(supervisors);
     for host in stand.executors.iter().map(|one| &one.host).chain(stand.nodes.iter().map(|one| &one.host)) {
@@ -66,6 +67,7 @@ pub async fn run(options: &Options, story: &Story) -> Result<(History, Vec<Broke
         troubles: troubles?,
         mended_us,
         stopped_us,
+        others: others.seen(),
         ..History::default()
     };
     gather(&stand, &mut history).await;
@@ -116,10 +118,12 @@ async fn make_tasks(stand: &Stand, ledger: &mut Ledger) -> Result<Vec<Task>> {
         body["started"] = (!is_parent).into();
         let made = stand.client.until_done(tasks.len(), Method::POST, "/tasks", Some(&body), MAKE_MAX).await?;
         task.id = id_of(&made.body["id"]).with_context(|| format!("no id in {}", made.body))?;
-        if let Schedule::After(..) = task.schedule {
-            let of = |at: usize| parents.get(at).and_then(|parent| ids.get(parent)).copied();
-            task.schedule = Schedule::After(of(0).context("a parent")?, of(1));
-        }
+        let of = |at: usize| parents.get(at).and_then(|parent| ids.get(parent)).copied();
+        task.schedule = match task.schedule {
+            Schedule::After(..) => Schedule::After(of(0).context("a parent")?, of(1)),
+            Schedule::AfterAll(..) => Schedule::AfterAll(of(0).context("a parent")?, of(1).context("another parent")?),
+            other => other,
+        };
         if !is_parent {
             ledger.made(task.id, every(&task));
         }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// Everything goes on undisturbed for so long; the checker looks at its last part.
 const CALM: Duration = Duration::from_secs(55);
 
-/// How long what is due may take to end by itself: longer than `executors.abandon_after`, after which the last doubt about
-/// a dead executor's runs ends, and retries after it.
+/// How long it may take until fewer are open than ever before: longer than `executors.abandon_after`, after which the last
+/// doubt about a dead executor's runs ends, and retries after it. A machine that has other work takes longer in all.
 const SETTLE_MAX: Duration = Duration::from_secs(150);
 
 /// How long stopping a task may take.
@@ -24,12 +24,12 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Returns when the first task was told to stop, epoch µs.
 pub async fn settle(stand: &Stand, tasks: &[Task]) -> i64 {
     tokio::time::sleep(CALM).await;
-    // What is stuck must not be ended by the stop. Five seconds: what has just become due is under way.
+    // What is stuck must not be ended by the stop.
     let due = format!("status < 10 AND fire_time <= {}", now_us() / 1_000 - 5_000);
     await_none(stand, "due runs that do not end by themselves", &due).await;
     let stopped_us = now_us();
     stand.story.tell("tasks are stopped", json!({}));
-    let is_child = |task: &&Task| matches!(task.schedule, Schedule::After(..) | Schedule::AfterAll);
+    let is_child = |task: &&Task| matches!(task.schedule, Schedule::After(..) | Schedule::AfterAll(..));
     stop(stand, tasks.iter().filter(|task| !is_child(task))).await;
     await_none(stand, "runs that do not end after the stop", "status < 10").await;
     await_followers(stand).await;
@@ -50,14 +50,22 @@ async fn stop(stand: &Stand, tasks: impl Iterator<Item = &Task>) {
 
 /// Waits until no row meets the condition; the checker names those that still do.
 async fn await_none(stand: &Stand, what: &str, condition: &str) {
-    let began = Instant::now();
+    wear_off(stand, what, &format!("SELECT COUNT(*) FROM task_log WHERE {condition}")).await;
+}
+
+/// Waits until a count is zero, for as long as it goes down.
+async fn wear_off(stand: &Stand, what: &str, count: &str) {
+    let (mut fewest, mut since) = (i64::MAX, Instant::now());
     loop {
-        let open = stand.database().number(&format!("SELECT COUNT(*) FROM task_log WHERE {condition}")).await;
+        let open = stand.database().number(count).await;
         if open == 0 {
             return;
         }
-        if began.elapsed() > SETTLE_MAX {
-            stand.story.incident(&format!("{open} {what}, after {SETTLE_MAX:?}"));
+        if open < fewest {
+            (fewest, since) = (open, Instant::now());
+        }
+        if since.elapsed() > SETTLE_MAX {
+            stand.story.incident(&format!("{open} {what}; for {SETTLE_MAX:?} never fewer than {fewest}"));
             return;
         }
         tokio::time::sleep(LOOK).await;
@@ -66,15 +74,8 @@ async fn await_none(stand: &Stand, what: &str, condition: &str) {
 
 /// Waits until what follows ends is written, and has ended too.
 async fn await_followers(stand: &Stand) {
-    let began = Instant::now();
     let open = "SELECT (SELECT COUNT(*) FROM outbox) + (SELECT COUNT(*) FROM task_log WHERE status < 10)";
-    while stand.database().number(open).await > 0 {
-        if began.elapsed() > SETTLE_MAX {
-            stand.story.incident("what follows ends is not written");
-            return;
-        }
-        tokio::time::sleep(LOOK).await;
-    }
+    wear_off(stand, "ends whose followers are not written, or followers that do not end", open).await;
 }
 
 /// The API says of each task what was made of it.

@@ -1,6 +1,6 @@
 //! A history in which everything is as it should be: every kind of task, for ninety seconds.
 
-use crate::history::{Attempt, Bound, History, ManualRun, Row, Schedule, Span, Task, Trouble, Visit, Yields, status};
+use crate::history::{Attempt, Bound, History, ManualRun, Row, Schedule, Span, Task, Trouble, Visit, status};
 
 /// The first fire, epoch ms.
 pub const T0: i64 = 1_700_000_000_000;
@@ -21,6 +21,7 @@ pub const CHILD: i64 = 6;
 pub const EDITED: i64 = 7;
 pub const SHARDED: i64 = 8;
 pub const FLAKY: i64 = 9;
+pub const BOTH: i64 = 10;
 
 fn task(id: i64, name: &str, schedule: Schedule) -> Task {
     Task {
@@ -97,7 +98,7 @@ fn span(task: i64, from: i64, until: i64, every_ms: Option<i64>) -> Span {
 pub fn good() -> History {
     let mut good = Good::default();
     let cron = Schedule::Cron(1_000);
-    let mut tasks = vec![
+    good.0.tasks = vec![
         Task { is_plain: true, ..task(PLAIN, "plain", cron) },
         Task { is_at_most_once: true, ..task(ONCE, "once", Schedule::Cron(5_000)) },
         Task { bound: Some(Bound { most: 1, in_process: false }), ..task(SERIAL, "serial", Schedule::Cron(2_000)) },
@@ -107,9 +108,8 @@ pub fn good() -> History {
         Task { is_edited: true, ..task(EDITED, "edited", cron) },
         Task { is_sharded: true, ..task(SHARDED, "sharded", Schedule::Cron(10_000)) },
         Task { succeed_at: 2, ..task(FLAKY, "flaky", Schedule::Cron(10_000)) },
+        task(BOTH, "both", Schedule::AfterAll(ONCE, FLAKY)),
     ];
-    tasks.push(Task { yields: Some(Yields::Later), ..task(10, "never", Schedule::AfterAll) });
-    good.0.tasks = tasks;
     for (task, every) in [(PLAIN, 1_000), (ONCE, 5_000), (SERIAL, 2_000), (SHARDED, 10_000), (FLAKY, 10_000)] {
         good.0.spans.push(span(task, T0 - 500, i64::MAX, Some(every)));
     }
@@ -129,6 +129,7 @@ pub fn good() -> History {
         if at % 10 == 0 {
             sharded(&mut good, fire);
             flaky(&mut good, fire);
+            good.run(BOTH, fire + 1_110, "parent");
         }
     }
     for number in 0..84 {

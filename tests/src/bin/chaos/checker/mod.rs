@@ -12,6 +12,8 @@ mod good;
 #[cfg(test)]
 mod spoilt;
 
+pub use fires::is_lateness_judged;
+
 use crate::history::{Attempt, History, Row, Task, Visit};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};

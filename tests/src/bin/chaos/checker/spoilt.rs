@@ -1,6 +1,6 @@
 //! A good history, spoilt in each known way: the checker must name each of them, and nothing in the good one.
 
-use super::good::{CHILD, DELAY, EDITED, FLAKY, MENDED, ONCE, PLAIN, RATE, SERIAL, SHARDED, T0, good};
+use super::good::{BOTH, CHILD, DELAY, EDITED, FLAKY, MENDED, ONCE, PLAIN, RATE, SERIAL, SHARDED, T0, good};
 use super::{Broken, check};
 use crate::history::{Attempt, Bound, History, Row, Visit, status};
 
@@ -54,13 +54,16 @@ fn rows_that_are_missing_or_too_many_are_named() {
     assert_eq!(named(lose(RATE)), ["lost"]);
     assert_eq!(named(lose(EDITED)), ["lost"]);
     assert_eq!(named(lose(CHILD)), ["lost_follower"]);
-    let double = |history: &mut History| {
-        let row = nth(history, CHILD, 3).clone();
-        again(history, row.id, 1, 0);
-        history.visits.last_mut().unwrap().log = 9;
-        history.rows.push(Row { id: 9, fire_time: row.fire_time + 1, ..row });
+    let double = |task| {
+        move |history: &mut History| {
+            let row = nth(history, task, 3).clone();
+            again(history, row.id, 1, 0);
+            history.visits.last_mut().unwrap().log = 9;
+            history.rows.push(Row { id: 9, fire_time: row.fire_time + 1, ..row });
+        }
     };
-    assert_eq!(named(double), ["doubled_follower"]);
+    assert_eq!(named(double(CHILD)), ["doubled_follower"]);
+    assert_eq!(named(double(BOTH)), ["doubled_follower"]);
     let same = |history: &mut History| {
         let row = nth(history, PLAIN, 3).clone();
         history.visits.push(Visit { log: 9, ..history.visits.iter().find(|v| v.log == row.id).unwrap().clone() });
@@ -93,6 +96,14 @@ fn runs_that_are_early_or_never_end_are_named() {
         visits_of(history, id).for_each(|visit| visit.start_us += 11_000_000);
     };
     assert_eq!(named(late), ["not_recovered"]);
+    let late_beside = |others: f64| {
+        move |history: &mut History| {
+            late(history);
+            history.others = (0..70).map(|s| ((MENDED + s * 1_000) * 1_000, others)).collect();
+        }
+    };
+    assert_eq!(named(late_beside(0.1)), ["not_recovered"]);
+    assert!(named(late_beside(0.3)).is_empty(), "the machine had other work");
     let endless = |history: &mut History| {
         let id = nth(history, PLAIN, 3).id;
         visits_of(history, id).for_each(|visit| "unknown".clone_into(&mut visit.outcome));
@@ -219,13 +230,16 @@ fn turns_that_are_not_kept_are_named() {
 #[test]
 fn chains_that_break_or_hurry_are_named() {
     assert_eq!(named(|history| nth(history, DELAY, 3).finished_at += 200), ["delay_too_short"]);
-    let breaks = |history: &mut History| {
-        let ids: Vec<i64> =
-            history.rows.iter().filter(|row| row.task == DELAY && row.fire_time > MENDED).map(|row| row.id).collect();
-        history.rows.retain(|row| !ids.contains(&row.id));
-        history.visits.retain(|visit| !ids.contains(&visit.log));
+    let breaks = |task: i64| {
+        move |history: &mut History| {
+            let is_lost = |row: &&Row| row.task == task && row.fire_time > MENDED;
+            let ids: Vec<i64> = history.rows.iter().filter(is_lost).map(|row| row.id).collect();
+            history.rows.retain(|row| !ids.contains(&row.id));
+            history.visits.retain(|visit| !ids.contains(&visit.log));
+        }
     };
-    assert_eq!(named(breaks), ["lost_follower"]);
+    assert_eq!(named(breaks(DELAY)), ["lost_follower"]);
+    assert_eq!(named(breaks(BOTH)), ["lost_follower"]);
 }
 
 #[test]
