@@ -1,13 +1,15 @@
 //! The built binaries and their environment.
 
 use crate::process::bound;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-/// Where cargo put what it built: this test binary lies in `target/<profile>/deps`.
+/// Where cargo put what it built: a test binary lies in `target/<profile>/deps`, others in `target/<profile>`.
 fn build_folder() -> PathBuf {
-    let me = std::env::current_exe().expect("the path of the test binary");
-    me.parent().and_then(Path::parent).expect("a test binary lies two folders deep").to_owned()
+    let me = std::env::current_exe().expect("the path of this program");
+    let folder = me.parent().expect("a program lies in a folder");
+    if folder.ends_with("deps") { folder.parent().expect("a test binary lies two folders deep") } else { folder }
+        .to_owned()
 }
 
 fn built(variable: &str, relative: &str, how: &str) -> PathBuf {
@@ -28,6 +30,13 @@ pub fn carillon() -> Command {
 pub fn demo() -> Command {
     let how = "cargo build -p carillon-executor --examples";
     without_settings(bound(&built("CARILLON_DEMO_BIN", "examples/demo", how), None))
+}
+
+/// The executor of `scripts/chaos`.
+#[must_use]
+pub fn chaos_executor() -> Command {
+    let how = "cargo build -p carillon-executor --example chaos";
+    without_settings(bound(&built("CARILLON_CHAOS_BIN", "examples/chaos", how), None))
 }
 
 fn without_settings(mut command: Command) -> Command {

@@ -1,0 +1,79 @@
+//! Every run ends, and as it may.
+
+use super::Evidence;
+use crate::history::{Row, Task, Yields, status};
+
+/// A fire that is written or claimed later than this is a misfire, ms (`schedulers.misfire_after`).
+const MISFIRE_AFTER_MS: i64 = 30_000;
+
+/// The clocks of a row may differ so much from each other, ms: estimates of the database's clock.
+const CLOCKS_MS: i64 = 200;
+
+impl Evidence<'_> {
+    pub(super) fn rows_end_as_they_may(&mut self) {
+        for row in &self.history.rows {
+            let Some(task) = self.tasks.get(&row.task).copied() else {
+                self.breaks("unknown_task", row.id, row.task, format!("{row:?}"));
+                continue;
+            };
+            if !row.is_ended() {
+                let detail = format!("state {} ({:?}), attempt {}", row.status, row.reason, row.attempt);
+                self.breaks("stuck", row.id, row.task, detail);
+            } else if let Some(why_not) = self.is_wrong_end(task, row) {
+                let detail = format!("state {} ({:?}), attempt {}: {why_not}", row.status, row.reason, row.attempt);
+                self.breaks("wrong_end", row.id, row.task, detail);
+            }
+            if row.status == status::SUCCEEDED && !row.is_parent() {
+                self.success_was_seen(row);
+            }
+        }
+    }
+
+    fn is_wrong_end(&self, task: &Task, row: &Row) -> Option<String> {
+        let late = row.finished_at - row.due_time + CLOCKS_MS;
+        let wrong = |is_right: bool, why: &str| (!is_right).then(|| why.to_owned());
+        match (row.status, row.reason.as_str()) {
+            (status::SUCCEEDED, _) => None,
+            (status::FAILED, "shard_failed") => wrong(row.is_parent(), "it has no shards"),
+            (status::FAILED, "outcome_unknown" | "abandoned") => {
+                let is_exhausted = row.failures >= task.attempts_max;
+                wrong(task.is_at_most_once || is_exhausted, "an unknown outcome is repeated")
+            }
+            (status::FAILED | status::DISCARDED, "handler_failed") => {
+                let can_fail = task.succeed_at == 0 || row.attempt < task.succeed_at;
+                let is_exhausted = row.failures >= task.attempts_max || row.status == status::DISCARDED;
+                wrong(can_fail && is_exhausted, "its handler does not fail so often")
+            }
+            (status::FAILED | status::DISCARDED, "timed_out") => wrong(task.timeout_ms > 0, "it has no time-out"),
+            (status::DISCARDED, "blocked") => wrong(task.yields == Some(Yields::Later), "it waits for its turn"),
+            (status::CANCELLED, "covered") => wrong(task.yields == Some(Yields::Earlier), "nothing covers it"),
+            (status::EXPIRED, "expired") => {
+                wrong(task.expire_after_ms > 0 && late > task.expire_after_ms, "it was not that late")
+            }
+            (status::EXPIRED, "misfire_skipped") => wrong(late > MISFIRE_AFTER_MS, "it was not that late"),
+            (status::CANCELLED, "task_stopped" | "task_edited") => {
+                let at_us = row.finished_at * 1_000;
+                let is_stopped = self.history.stopped_us - CLOCKS_MS * 1_000 <= at_us;
+                let is_edited = task.is_edited && self.is_between_spans(task.id, row.finished_at);
+                wrong(is_stopped || is_edited, "nobody had stopped or edited it then")
+            }
+            _ => Some("nothing that happened explains it".to_owned()),
+        }
+    }
+
+    /// Whether a change was, or may have been, under way in the moments before: what executors hold follows it.
+    fn is_between_spans(&self, task: i64, at_ms: i64) -> bool {
+        let spans = self.history.spans.iter().filter(|span| span.task == task);
+        spans.into_iter().any(|span| span.until_us / 1_000 <= at_ms + CLOCKS_MS)
+    }
+
+    fn success_was_seen(&mut self, row: &Row) {
+        let outcome =
+            self.visits.get(&(row.id, row.attempt)).and_then(|visits| visits.last()).map(|v| v.outcome.as_str());
+        // A result may be on its way when its process dies, after the handler and before its line: the line comes first.
+        if outcome != Some("ok") {
+            let detail = format!("attempt {} succeeded, but its handler ended as {outcome:?}", row.attempt);
+            self.breaks("invented_success", row.id, row.task, detail);
+        }
+    }
+}

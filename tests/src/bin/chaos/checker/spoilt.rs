@@ -1,0 +1,275 @@
+//! A good history, spoilt in each known way: the checker must name each of them, and nothing in the good one.
+
+use super::good::{BOTH, CHILD, DELAY, EDITED, FLAKY, MENDED, ONCE, PLAIN, RATE, SERIAL, SHARDED, T0, good};
+use super::{Broken, check};
+use crate::history::{Attempt, Bound, History, Row, Visit, status};
+
+/// The run of a task at its n-th row.
+fn nth(history: &mut History, task: i64, n: usize) -> &mut Row {
+    history.rows.iter_mut().filter(|row| row.task == task).nth(n).unwrap()
+}
+
+fn visits_of(history: &mut History, log: i64) -> impl Iterator<Item = &mut Visit> {
+    history.visits.iter_mut().filter(move |visit| visit.log == log)
+}
+
+/// The kinds that are named after this was done to the good history.
+fn named(spoil: impl FnOnce(&mut History)) -> Vec<&'static str> {
+    let mut history = good();
+    spoil(&mut history);
+    let mut names: Vec<_> = check(&history).iter().map(|broken| broken.what).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// A second visit like the first of a run.
+fn again(history: &mut History, log: i64, attempt: i32, after_ms: i64) {
+    let mut visit = history.visits.iter().find(|visit| visit.log == log).unwrap().clone();
+    visit.attempt = attempt;
+    for (at, by) in
+        [(&mut visit.start_us, 1), (&mut visit.end_us, 1), (&mut visit.start_mono, 1), (&mut visit.end_mono, 1)]
+    {
+        *at += after_ms * 1_000 * by;
+    }
+    history.visits.push(visit);
+}
+
+#[test]
+fn a_good_history_breaks_nothing() {
+    let broken: Vec<Broken> = check(&good());
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn rows_that_are_missing_or_too_many_are_named() {
+    let lose = |task| {
+        move |history: &mut History| {
+            let id = nth(history, task, 3).id;
+            history.rows.retain(|row| row.id != id);
+            history.visits.retain(|visit| visit.log != id);
+        }
+    };
+    assert_eq!(named(lose(PLAIN)), ["lost"]);
+    assert_eq!(named(lose(RATE)), ["lost"]);
+    assert_eq!(named(lose(EDITED)), ["lost"]);
+    assert_eq!(named(lose(CHILD)), ["lost_follower"]);
+    let double = |task| {
+        move |history: &mut History| {
+            let row = nth(history, task, 3).clone();
+            again(history, row.id, 1, 0);
+            history.visits.last_mut().unwrap().log = 9;
+            history.rows.push(Row { id: 9, fire_time: row.fire_time + 1, ..row });
+        }
+    };
+    assert_eq!(named(double(CHILD)), ["doubled_follower"]);
+    assert_eq!(named(double(BOTH)), ["doubled_follower"]);
+    let same = |history: &mut History| {
+        let row = nth(history, PLAIN, 3).clone();
+        history.visits.push(Visit { log: 9, ..history.visits.iter().find(|v| v.log == row.id).unwrap().clone() });
+        history.rows.push(Row { id: 9, ..row });
+    };
+    assert_eq!(named(same), ["doubled_row"]);
+    assert_eq!(named(|history| nth(history, PLAIN, 3).fire_time += 500), ["lost", "unnamed_fire"]);
+    assert_eq!(
+        named(|history| history.rows.retain(|row| row.task != SHARDED || row.shard_index != 1)),
+        ["lost_shard", "start_without_row"]
+    );
+    assert_eq!(
+        named(|history| history.rows.retain(|row| row.task != RATE || row.fire_time < MENDED)),
+        ["lost", "start_without_row"]
+    );
+}
+
+#[test]
+fn runs_that_are_early_or_never_end_are_named() {
+    let early = |history: &mut History| {
+        let id = nth(history, PLAIN, 3).id;
+        visits_of(history, id).for_each(|visit| visit.start_us = visit.fire_time * 1_000 - 1);
+    };
+    assert_eq!(named(early), ["early"]);
+    for open in [0, 1, 2, 3] {
+        assert_eq!(named(|history| nth(history, PLAIN, 3).status = open), ["stuck"]);
+    }
+    let late = |history: &mut History| {
+        let id = nth(history, PLAIN, 80).id;
+        visits_of(history, id).for_each(|visit| visit.start_us += 11_000_000);
+    };
+    assert_eq!(named(late), ["not_recovered"]);
+    let late_beside = |others: f64| {
+        move |history: &mut History| {
+            late(history);
+            history.others = (0..70).map(|s| ((MENDED + s * 1_000) * 1_000, others)).collect();
+        }
+    };
+    assert_eq!(named(late_beside(0.1)), ["not_recovered"]);
+    assert!(named(late_beside(0.3)).is_empty(), "the machine had other work");
+    let endless = |history: &mut History| {
+        let id = nth(history, PLAIN, 3).id;
+        visits_of(history, id).for_each(|visit| "unknown".clone_into(&mut visit.outcome));
+    };
+    assert_eq!(named(endless), ["endless_handler", "invented_success"]);
+}
+
+#[test]
+fn ends_that_nothing_explains_are_named() {
+    let end = |task: i64, state: i32, reason: &'static str| {
+        move |history: &mut History| {
+            let row = nth(history, task, 3);
+            (row.status, row.reason) = (state, reason.to_owned());
+        }
+    };
+    for (state, reason) in [
+        (status::FAILED, "outcome_unknown"),
+        (status::FAILED, "handler_failed"),
+        (status::FAILED, "no_executor"),
+        (status::DISCARDED, "blocked"),
+        (status::EXPIRED, "expired"),
+        (status::EXPIRED, "misfire_skipped"),
+        (status::CANCELLED, "task_stopped"),
+        (status::CANCELLED, "covered"),
+        (status::CANCELLED, ""),
+    ] {
+        let names = named(end(PLAIN, state, reason));
+        assert!(names.contains(&"wrong_end"), "{state} {reason}: {names:?}");
+    }
+    assert!(named(end(ONCE, status::FAILED, "outcome_unknown")).is_empty());
+    let unseen = |history: &mut History| {
+        let id = nth(history, PLAIN, 3).id;
+        history.visits.retain(|visit| visit.log != id);
+    };
+    assert_eq!(named(unseen), ["invented_success"]);
+    let failed = |history: &mut History| {
+        let id = nth(history, PLAIN, 3).id;
+        visits_of(history, id).for_each(|visit| "failed".clone_into(&mut visit.outcome));
+    };
+    assert_eq!(named(failed), ["invented_success"]);
+}
+
+#[test]
+fn starts_beyond_the_delivery_or_against_the_row_are_named() {
+    let twice = |history: &mut History| {
+        let id = nth(history, PLAIN, 3).id;
+        again(history, id, 1, 400);
+    };
+    assert_eq!(named(twice), ["doubled_attempt"]);
+    let beyond = |history: &mut History| {
+        let id = nth(history, PLAIN, 3).id;
+        history.deaths.insert(10, 0);
+        again(history, id, 2, 400);
+    };
+    assert_eq!(named(beyond), ["repeated_without_reason", "start_beyond_row"]);
+    // A second attempt, after the first ended for this reason.
+    let repeated = |task: i64, reason: &'static str, after_ms: i64| {
+        move |history: &mut History| {
+            let row = nth(history, task, 3);
+            row.attempt = 2;
+            let (log, finished_at) = (row.id, row.finished_at);
+            history.deaths.insert(10, 0);
+            history.attempts.push(Attempt { log, attempt: 1, finished_at, status: 3, reason: reason.to_owned() });
+            again(history, log, 2, after_ms);
+        }
+    };
+    assert!(named(repeated(PLAIN, "outcome_unknown", 400)).is_empty());
+    assert_eq!(named(repeated(ONCE, "outcome_unknown", 400)), ["at_most_once_twice"]);
+    assert_eq!(named(repeated(ONCE, "undelivered", 400)), ["at_most_once_twice", "started_though_unstarted"]);
+    assert_eq!(named(repeated(PLAIN, "undelivered", 400)), ["repeated_without_reason", "started_though_unstarted"]);
+    assert_eq!(named(repeated(PLAIN, "outcome_unknown", 20)), ["attempts_side_by_side"]);
+    let alive = |history: &mut History| {
+        repeated(PLAIN, "outcome_unknown", 400)(history);
+        history.deaths.clear();
+    };
+    assert_eq!(named(alive), ["repeated_success"]);
+    let dead = |history: &mut History| {
+        repeated(PLAIN, "outcome_unknown", 900)(history);
+        let id = nth(history, PLAIN, 3).id;
+        visits_of(history, id).take(1).for_each(|visit| visit.end_us += 700_000);
+    };
+    assert_eq!(named(dead), ["ran_though_dead"]);
+    let untold = |history: &mut History| {
+        let id = nth(history, FLAKY, 3).id;
+        history.attempts.retain(|kept| kept.log != id);
+    };
+    assert_eq!(named(untold), ["attempt_without_end", "repeated_without_reason"]);
+    let disordered = |history: &mut History| {
+        let id = nth(history, FLAKY, 3).id;
+        for visit in visits_of(history, id).filter(|visit| visit.attempt == 1) {
+            (visit.start_mono, visit.end_mono) = (visit.start_mono + 5_000_000, visit.end_mono + 5_000_000);
+        }
+    };
+    assert!(named(disordered).contains(&"attempts_out_of_order"));
+    let rowless = |history: &mut History| history.visits[7].log = 9;
+    assert!(named(rowless).contains(&"start_without_row"));
+}
+
+#[test]
+fn turns_that_are_not_kept_are_named() {
+    let overlap = |history: &mut History| {
+        let id = nth(history, SERIAL, 3).id;
+        visits_of(history, id).for_each(|visit| visit.end_mono += 2_000_000);
+    };
+    assert_eq!(named(overlap), ["overlap"]);
+    let bound = |history: &mut History| {
+        history.tasks[2].bound = Some(Bound { most: 2, in_process: false });
+        for n in [3, 4] {
+            let id = nth(history, SERIAL, n).id;
+            visits_of(history, id).for_each(|visit| visit.end_mono += 4_500_000);
+        }
+    };
+    assert_eq!(named(bound), ["bound_exceeded"]);
+    // Two processes may, if each counts by itself.
+    let apart = |history: &mut History| {
+        overlap(history);
+        history.tasks[2].bound = Some(Bound { most: 1, in_process: true });
+        let id = nth(history, SERIAL, 4).id;
+        visits_of(history, id).for_each(|visit| visit.pid = 11);
+    };
+    assert!(named(apart).is_empty());
+}
+
+#[test]
+fn chains_that_break_or_hurry_are_named() {
+    assert_eq!(named(|history| nth(history, DELAY, 3).finished_at += 200), ["delay_too_short"]);
+    let breaks = |task: i64| {
+        move |history: &mut History| {
+            let is_lost = |row: &&Row| row.task == task && row.fire_time > MENDED;
+            let ids: Vec<i64> = history.rows.iter().filter(is_lost).map(|row| row.id).collect();
+            history.rows.retain(|row| !ids.contains(&row.id));
+            history.visits.retain(|visit| !ids.contains(&visit.log));
+        }
+    };
+    assert_eq!(named(breaks(DELAY)), ["lost_follower"]);
+    assert_eq!(named(breaks(BOTH)), ["lost_follower"]);
+}
+
+#[test]
+fn definitions_that_are_not_kept_are_named() {
+    let after_the_stop = |history: &mut History| {
+        let row = nth(history, EDITED, 30);
+        let log = row.id;
+        visits_of(history, log).for_each(|visit| visit.start_us += 400_000);
+    };
+    assert_eq!(named(after_the_stop), ["old_definition"]);
+    let named_one = |history: &mut History| {
+        after_the_stop(history);
+        let log = nth(history, EDITED, 30).id;
+        history.spans.iter_mut().filter(|span| span.every_ms.is_none()).for_each(|span| span.unreachable.push(log));
+    };
+    assert!(named(named_one).is_empty());
+    let lost = |history: &mut History| {
+        let row = history.rows.iter_mut().find(|row| row.task == EDITED && row.fire_time == T0 + 50_000).unwrap();
+        (row.status, row.attempt, row.finished_at) = (status::CANCELLED, 0, T0 + 30_150);
+        row.reason = "task_stopped".to_owned();
+        let id = row.id;
+        history.visits.retain(|visit| visit.log != id);
+    };
+    assert_eq!(named(lost), ["lost_by_edit"]);
+    assert_eq!(named(|history| history.manual_runs[0].logs.push(4)), ["wrong_run_by_hand"]);
+    let twice = |history: &mut History| {
+        let row = history.rows.iter().find(|row| row.trigger == "manual").unwrap().clone();
+        history.visits.push(Visit { log: 9, ..history.visits.iter().find(|v| v.log == row.id).unwrap().clone() });
+        history.rows.push(Row { id: 9, fire_time: row.fire_time + 1, ..row });
+    };
+    assert_eq!(named(twice), ["doubled_run_by_hand"]);
+    assert_eq!(named(|history| history.incidents.push("a panic".to_owned())), ["incident"]);
+}

@@ -1,0 +1,198 @@
+//! Three nodes, three executors, and the database, each reached by ways that can break.
+
+use crate::client::Client;
+use crate::host::Host;
+use crate::options::Engine;
+use crate::plan::{EXECUTORS, NODES};
+use crate::servers::Servers;
+use crate::story::Story;
+use anyhow::{Context as _, Result, ensure};
+use carillon_protocol::sign::Key;
+use carillon_tests::node::{TOKEN, configure};
+use carillon_tests::proxy::{Speech, Way};
+use carillon_tests::{App, Database, command, port};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How long everything may take to be ready at first.
+const READY_MAX: Duration = Duration::from_secs(90);
+
+/// How long running handlers may finish when an executor is stopped.
+const DRAIN_MS: u64 = 20_000;
+
+/// A node, and the ways to and from it.
+pub struct NodeSite {
+    /// The process.
+    pub host: Host,
+    /// Where executors find it.
+    pub api: Way,
+    /// How it finds its database.
+    pub database: Way,
+}
+
+/// An executor, and the way to it.
+pub struct ExecutorSite {
+    /// The process.
+    pub host: Host,
+    /// Where nodes find it.
+    pub inbound: Way,
+}
+
+/// Everything that runs.
+pub struct Stand {
+    /// Told what happens.
+    pub story: Story,
+    /// The database servers.
+    pub servers: Servers,
+    /// The nodes.
+    pub nodes: Vec<NodeSite>,
+    /// The executors.
+    pub executors: Vec<ExecutorSite>,
+    /// The nodes' API, reached directly.
+    pub client: Client,
+}
+
+/// The tenants and their apps.
+pub const TENANTS: [&str; 2] = ["north", "south"];
+
+/// The executors of each tenant.
+const TENANT_OF: [usize; EXECUTORS] = [0, 0, 1];
+
+impl Stand {
+    /// Raises it, and waits until executors are registered.
+    pub async fn raise(engine: Engine, story: &Story) -> Result<Self> {
+        let servers = Servers::start(engine).await;
+        let ports: Vec<u16> = (0..NODES).map(|_| port::free()).collect();
+        let mut nodes = Vec::new();
+        for (number, port) in ports.iter().enumerate() {
+            nodes.push(node(engine, story, servers.of_node(number), number, *port).await?);
+        }
+        let urls = ports.iter().map(|port| format!("http://127.0.0.1:{port}")).collect();
+        let client = Client::of(urls)?;
+        let mut stand = Self { story: story.clone(), servers, nodes, executors: Vec::new(), client };
+        // The first brings the schema, alone.
+        for (number, node) in stand.nodes.iter().enumerate() {
+            node.host.start();
+            stand.await_node(number).await?;
+        }
+        let mut apps = Vec::new();
+        for tenant in TENANTS {
+            apps.push(stand.make_app(tenant).await?);
+        }
+        for (number, tenant) in TENANT_OF.into_iter().enumerate() {
+            let executor = executor(&stand, number, &apps[tenant]).await?;
+            executor.host.start();
+            stand.executors.push(executor);
+        }
+        stand.await_executors().await?;
+        Ok(stand)
+    }
+
+    async fn await_node(&self, number: usize) -> Result<()> {
+        let began = Instant::now();
+        while !matches!(self.client.once(number, Method::GET, "/tenants", None).await, Ok((200, _))) {
+            ensure!(began.elapsed() < READY_MAX, "node {number} is not ready within {READY_MAX:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
+    }
+
+    async fn make_app(&self, tenant: &str) -> Result<App> {
+        let make = async |path: &str, body: Value| {
+            self.client.until_done(0, Method::POST, path, Some(&body), READY_MAX).await.map(|answer| answer.body)
+        };
+        make("/tenants", json!({ "name": tenant })).await?;
+        let made = make("/apps", json!({ "tenant": tenant, "name": "chaos" })).await?;
+        let text = |at: &str| made["key"][at].as_str().map(str::to_owned).with_context(|| format!("no key.{at}"));
+        let key = Key { id: text("id")?, secret: text("secret")? };
+        Ok(App { tenant: tenant.to_owned(), name: "chaos".to_owned(), key })
+    }
+
+    /// Waits until every executor is registered.
+    async fn await_executors(&self) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            let (_, shown) = self.client.once(0, Method::GET, "/executors", None).await?;
+            if shown["items"].as_array().is_some_and(|items| items.len() >= EXECUTORS) {
+                return Ok(());
+            }
+            ensure!(began.elapsed() < READY_MAX, "executors are not registered within {READY_MAX:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// As the checker reads the database.
+    pub fn database(&self) -> &Database {
+        self.servers.reader()
+    }
+
+    /// Every process that is watched.
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.nodes.iter().map(|node| &node.host).chain(self.executors.iter().map(|executor| &executor.host))
+    }
+}
+
+async fn node(engine: Engine, story: &Story, database: &Database, number: usize, port: u16) -> Result<NodeSite> {
+    let name = format!("node-{number}");
+    let speech = if engine == Engine::Postgres { Speech::Postgres } else { Speech::MySql };
+    let server = database.server().port;
+    let to_database =
+        Way::open(&format!("{name} to its database"), port::free(), local(server), speech, story.of_ways()).await?;
+    let api =
+        Way::open(&format!("executors to {name}"), port::free(), local(port), Speech::Unknown, story.of_ways()).await?;
+    let url = database.url.replace(&format!(":{server}/"), &format!(":{}/", to_database.port));
+    let folder = story.path(&name);
+    std::fs::create_dir_all(&folder)?;
+    let host = Host::new(&name.clone(), story, move |_| {
+        let mut command = command::carillon();
+        command.arg("serve").current_dir(&folder);
+        let settings = [
+            ("server.name", name.as_str()),
+            ("server.port", &port.to_string()),
+            ("database.url", &url),
+            ("api.token", TOKEN),
+            ("log.level", "info"),
+        ];
+        configure(&mut command, &settings);
+        command
+    });
+    Ok(NodeSite { host, api, database: to_database })
+}
+
+async fn executor(stand: &Stand, number: usize, app: &App) -> Result<ExecutorSite> {
+    let story = stand.story.clone();
+    let name = format!("executor-{number}");
+    let port = port::free();
+    let way = format!("nodes to {name}");
+    let inbound = Way::open(&way, port::free(), local(port), Speech::Unknown, story.of_ways()).await?;
+    let nodes: Vec<String> = stand.nodes.iter().map(|node| format!("http://127.0.0.1:{}", node.api.port)).collect();
+    let (address, app) = (format!("http://127.0.0.1:{}", inbound.port), app.clone());
+    let folder = story.path(&name);
+    std::fs::create_dir_all(&folder)?;
+    let host = Host::new(&name, &stand.story, move |incarnation| {
+        let mut command = command::chaos_executor();
+        command
+            .current_dir(&folder)
+            .env("CARILLON_SCHEDULERS", nodes.join(","))
+            .env("CARILLON_TENANT", &app.tenant)
+            .env("CARILLON_APP", &app.name)
+            .env("CARILLON_KEY_ID", &app.key.id)
+            .env("CARILLON_KEY_SECRET", &app.key.secret)
+            .env("CARILLON_BIND", "127.0.0.1")
+            .env("CARILLON_PORT", port.to_string())
+            .env("CARILLON_ADDRESS", &address)
+            .env("CARILLON_JOURNAL_DIR", folder.join("journal"))
+            .env("CARILLON_CAPACITY", "256")
+            .env("CHAOS_DRAIN_MS", DRAIN_MS.to_string())
+            .env("CHAOS_RECORDS", folder.join(format!("records-{incarnation}.jsonl")))
+            .env("RUST_LOG", "info");
+        command
+    });
+    Ok(ExecutorSite { host, inbound })
+}
+
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
