@@ -4,6 +4,7 @@ use super::ClusterStore;
 use super::database_settings::DatabaseSettings;
 use super::dialect::Dialect;
 use super::error::{Result, StoreError, StoreErrorKind};
+use super::galera::Galera;
 use super::pool::{Limits, Trust, open};
 use super::sql_store::SqlStore;
 use sea_orm::{DbErr, RuntimeErr, SqlxError};
@@ -25,10 +26,10 @@ impl SqlStore {
         reach_server(settings).await?;
         let is_file = settings.url.starts_with("sqlite:");
         let writers = if is_file { 1 } else { settings.max_connections };
-        let trust = Trust::default();
+        let (trust, galera) = (Trust::default(), Galera::default());
         let began = Instant::now();
         let pool = async |connections| loop {
-            match open(&url, settings, connections, Limits::Bounded, &trust).await {
+            match open(&url, settings, connections, Limits::Bounded, &trust, &galera).await {
                 // The file waits for a disk that has much to write, or for another process that holds it.
                 Err(error) if is_file && has_timed_out(&error) && began.elapsed() < OPEN_FILE_MAX => {}
                 opened => break opened.map_err(|error| StoreError::from_db(ACTION, &error)),
@@ -40,7 +41,7 @@ impl SqlStore {
             StoreError::new(StoreErrorKind::Invalid, ACTION, detail)
         })?;
         let reader = if backend.has_one_writer() { pool(settings.max_connections).await? } else { writer.clone() };
-        let store = Self::on(writer, reader, backend, settings, trust);
+        let store = Self::on(writer, reader, backend, settings, trust, galera);
         ClusterStore::now_us(&store).await?;
         Ok(store)
     }

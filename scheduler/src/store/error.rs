@@ -1,5 +1,6 @@
 //! One error for the room: what kind it is decides what a worker does next.
 
+use super::galera::is_lost;
 use crate::domain::refusal::Coded;
 use crate::domain::{FieldError, Refusal};
 use crate::metrics::{Family, family};
@@ -177,6 +178,9 @@ fn classify_sqlx(error: &SqlxError) -> StoreErrorKind {
         };
     };
     if let Some(mysql) = database.try_downcast_ref::<MySqlDatabaseError>() {
+        if is_lost(mysql.number(), database.message()) {
+            return StoreErrorKind::Contention;
+        }
         return classify_mysql(mysql.number());
     }
     let code = database.code().unwrap_or_default();

@@ -1,7 +1,9 @@
 //! Migration, safe when several nodes start at once: a row in a small table is the lock, taken
 //! and given up by guarded statements (no advisory locks, see the design).
 
+use super::galera::Galera;
 use super::pool::{Limits, Trust, open};
+use super::sql_store::retrying;
 use super::{Result, SqlStore, StoreError, StoreErrorKind};
 
 use carillon_migrations::{Migrator, MigratorTrait, SchemaManager};
@@ -58,7 +60,8 @@ impl SqlStore {
         if self.backend.has_one_writer() {
             return Migrator::up(&self.writer, None).await;
         }
-        let unlimited = open(&self.settings.for_driver(), &self.settings, 1, Limits::None, &Trust::default()).await?;
+        let (url, trust, galera) = (self.settings.for_driver(), Trust::default(), Galera::default());
+        let unlimited = open(&url, &self.settings, 1, Limits::None, &trust, &galera).await?;
         let outcome = Migrator::up(&unlimited, None).await;
         if let Err(error) = unlimited.close().await {
             tracing::debug!(%error, "closing the connection for the migration");
@@ -123,11 +126,13 @@ impl SqlStore {
 
     async fn statement<const N: usize>(&self, template: &str, values: [Value; N]) -> Result<u64> {
         let statement: Statement = super::dialect::Sql::new(self.backend, template).bind(values);
-        self.writer
-            .execute_raw(statement)
-            .await
-            .map(|done| done.rows_affected())
-            .map_err(|error| StoreError::from_db("take the migration lock", &error))
+        // On Galera, the loser of a race for the lock hears of a deadlock, and finds the winner's row when it tries again.
+        retrying(|| async {
+            let done = self.writer.execute_raw(statement.clone()).await;
+            let wrap = |error| StoreError::from_db("take the migration lock", &error);
+            done.map(|done| done.rows_affected()).map_err(wrap)
+        })
+        .await
     }
 }
 

@@ -35,6 +35,7 @@ mod entity;
 mod error;
 mod executors;
 mod finishing;
+mod galera;
 mod grants;
 mod graph;
 mod handlers;

@@ -4,8 +4,9 @@
 //! before it counts as dead.
 
 use super::database_settings::DatabaseSettings;
+use super::galera::Galera;
 use sea_orm::sqlx::mysql::MySqlConnection;
-use sea_orm::sqlx::{self, Connection as _, Row as _};
+use sea_orm::sqlx::{self, Connection as _};
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,6 +79,7 @@ pub(super) async fn open(
     connections: u32,
     limits: Limits,
     trust: &Trust,
+    galera: &Galera,
 ) -> Result<DatabaseConnection, DbErr> {
     let statement_max = settings.statement_timeout;
     let mut options = ConnectOptions::new(url.to_owned());
@@ -102,11 +104,13 @@ pub(super) async fn open(
                 .busy_timeout(Duration::from_secs(5))
                 .pragma("wal_autocheckpoint", "4000")
         });
-    let (of_mysql, of_postgres) = (trust.clone(), trust.clone());
+    let (of_mysql, of_postgres, galera) = (trust.clone(), trust.clone(), galera.clone());
     options
         .map_sqlx_mysql_pool_opts(move |pool| {
+            let galera = galera.clone();
             replacing(pool, of_mysql.clone()).after_connect(move |connection, _| {
-                Box::pin(async move { limit_mysql(connection, limits, statement_max).await })
+                let galera = galera.clone();
+                Box::pin(async move { limit_mysql(connection, limits, statement_max, &galera).await })
             })
         })
         .map_sqlx_postgres_pool_opts(move |pool| replacing(pool, of_postgres.clone()))
@@ -140,6 +144,7 @@ async fn limit_mysql(
     connection: &mut MySqlConnection,
     limits: Limits,
     statement_max: Duration,
+    galera: &Galera,
 ) -> Result<(), sqlx::Error> {
     // Without gap locks, batches of different nodes do not wait for each other.
     run(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned()).await?;
@@ -159,9 +164,7 @@ async fn limit_mysql(
     }
     // A member of a Galera cluster applies what others have committed a little later. What a node reads must not be
     // older than what it, or another node, was told to be committed.
-    let wsrep = sqlx::query("SHOW VARIABLES LIKE 'wsrep_on'").fetch_optional(&mut *connection).await?;
-    let is_galera = wsrep.is_some_and(|row| row.try_get::<String, _>(1).is_ok_and(|value| value == "ON"));
-    if is_galera {
+    if galera.recognise(&mut *connection).await? {
         run(connection, "SET SESSION wsrep_sync_wait = 7".to_owned()).await?;
     }
     Ok(())

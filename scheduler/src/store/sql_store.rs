@@ -6,6 +6,7 @@ use super::dialect::Dialect;
 use super::encryption::EncryptionKeys;
 use super::error::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
 use super::finishing::finishing;
+use super::galera::Galera;
 use super::notes::Notes;
 use super::pool::Trust;
 use super::ready_calendars::ReadyCalendars;
@@ -36,6 +37,7 @@ pub struct SqlStore {
     pub(super) settings: Arc<DatabaseSettings>,
     statements: Arc<AtomicU64>,
     trust: Trust,
+    galera: Galera,
     pub(super) calendars: ReadyCalendars,
     pub(super) encryption: Arc<EncryptionKeys>,
     /// What the next commit writes into the audit.
@@ -55,6 +57,7 @@ impl SqlStore {
         backend: Dialect,
         settings: &DatabaseSettings,
         trust: Trust,
+        galera: Galera,
     ) -> Self {
         let (calendars, notes, settings) = (ReadyCalendars::default(), Notes::default(), Arc::new(settings.clone()));
         Self {
@@ -64,6 +67,7 @@ impl SqlStore {
             settings,
             statements: Arc::default(),
             trust,
+            galera,
             calendars,
             encryption: Arc::default(),
             notes,
@@ -220,6 +224,7 @@ impl Transaction<'_> {
     }
 
     pub(super) async fn execute_raw(&self, statement: Statement) -> Result<u64> {
+        let statement = self.store.galera.within_transaction(statement);
         let done = self.store.run(self.action, self.inner.execute_raw(statement)).await?;
         Ok(done.rows_affected())
     }
@@ -237,6 +242,7 @@ impl Transaction<'_> {
     }
 
     pub(super) async fn fetch(&self, statement: Statement) -> Result<Vec<QueryResult>> {
+        let statement = self.store.galera.within_transaction(statement);
         self.store.run(self.action, self.inner.query_all_raw(statement)).await
     }
 

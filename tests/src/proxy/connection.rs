@@ -1,9 +1,11 @@
 //! One connection through a way.
 
+use super::loss::{ROLLBACK, is_within};
 use super::speech::{Conversation, Message};
 use super::trap::{Action, Place};
 use super::way::{Fate, Shared};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -22,12 +24,14 @@ pub(super) struct Connection {
     conversation: Mutex<Conversation>,
     /// What happens to the next answer.
     awaiting: Mutex<Option<Suffering>>,
+    /// The next answer is to a request of the way's own.
+    is_own: AtomicBool,
 }
 
 impl Connection {
     pub(super) fn new(id: u64, shared: Arc<Shared>, fate: watch::Receiver<Fate>) -> Self {
         let conversation = Mutex::new(Conversation::new(shared.speech));
-        Self { id, shared, fate, conversation, awaiting: Mutex::default() }
+        Self { id, shared, fate, conversation, awaiting: Mutex::default(), is_own: AtomicBool::new(false) }
     }
 
     /// Until it ends or is lost.
@@ -76,6 +80,7 @@ impl Connection {
 
     async fn requests(&self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> io::Result<Fate> {
         let mut buffer = vec![0; BUFFER_BYTES];
+        let mut is_in_transaction = false;
         loop {
             let read = from.read(&mut buffer).await?;
             if read == 0 {
@@ -86,6 +91,11 @@ impl Connection {
             for message in messages {
                 if let Some(fate) = self.tread(&message).await {
                     return Ok(fate);
+                }
+                is_in_transaction = is_within(is_in_transaction, &message);
+                if is_in_transaction && self.shared.loss.comes_before(&message) {
+                    self.is_own.store(true, Ordering::SeqCst);
+                    to.write_all(ROLLBACK).await?;
                 }
                 to.write_all(&message.bytes).await?;
             }
@@ -107,7 +117,9 @@ impl Connection {
                 return Ok(fate);
             }
             self.shared.pass().await;
-            to.write_all(&buffer[..read]).await?;
+            // Its length is in its first three bytes; the header has four.
+            let own = if self.is_own.swap(false, Ordering::SeqCst) { 4 + usize::from(buffer[0]) } else { 0 };
+            to.write_all(&buffer[own..read]).await?;
         }
     }
 

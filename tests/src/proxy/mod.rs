@@ -4,6 +4,7 @@
 //! does all that at a chosen statement. A [`Proxy`] is a way to a database for tests that wait for one statement.
 
 mod connection;
+mod loss;
 mod speech;
 mod trap;
 mod way;
@@ -60,6 +61,18 @@ impl Proxy {
     /// From now on, a request with these words in it arrives only after [`Proxy::release`].
     pub fn hold_before(&self, words: &'static str) {
         self.set(words, Place::Before, Action::Hold(FOR_EVER));
+    }
+
+    /// Once, after `statements` further statements of transactions, the server loses a transaction and does not say so: just
+    /// before it executes the next one, which it has prepared (`MariaDB`).
+    pub fn lose_transaction_after(&self, statements: usize) {
+        self.way.lose_transaction_after(statements);
+    }
+
+    /// Whether that has not happened yet. If not, it will not.
+    #[must_use]
+    pub fn lose_no_more(&self) -> bool {
+        self.way.lose_no_more()
     }
 
     fn set(&self, words: &'static str, place: Place, action: Action) {

@@ -37,6 +37,11 @@ impl Message {
             _ => self.kind == Some(point),
         }
     }
+
+    /// Whether it executes what was prepared (`MySQL`).
+    pub(super) fn executes(&self) -> bool {
+        self.bytes.get(4) == Some(&EXECUTE)
+    }
 }
 
 /// One connection's, from its first byte on.

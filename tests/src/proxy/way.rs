@@ -2,6 +2,7 @@
 //! closing anything; and, where it understands the database's protocol, all that at a chosen statement.
 
 use super::connection::Connection;
+use super::loss::Loss;
 use super::speech::{Message, Speech};
 use super::trap::Trap;
 use std::collections::HashMap;
@@ -55,6 +56,7 @@ pub(super) struct Shared {
     connections: Mutex<HashMap<u64, watch::Sender<Fate>>>,
     next: AtomicU64,
     traps: Mutex<Vec<Trap>>,
+    pub(super) loss: Loss,
     /// How many traps have held something back.
     pub(super) sprung: watch::Sender<usize>,
     /// How many traps have made it vanish.
@@ -86,6 +88,7 @@ impl Way {
             connections: Mutex::default(),
             next: AtomicU64::new(1),
             traps: Mutex::default(),
+            loss: Loss::default(),
             sprung: watch::Sender::new(0),
             vanished: watch::Sender::new(0),
             released: watch::Sender::new(0),
@@ -157,6 +160,16 @@ impl Way {
     pub fn set(&self, trap: Trap) {
         self.shared.tell(0, &format!("trap set: {trap:?}"));
         self.shared.traps.lock().unwrap().push(trap);
+    }
+
+    /// Once, after `statements` further statements of transactions, the server loses a transaction and does not say so.
+    pub(super) fn lose_transaction_after(&self, statements: usize) {
+        self.shared.loss.set(statements);
+    }
+
+    /// Whether that has not happened yet. If not, it will not.
+    pub(super) fn lose_no_more(&self) -> bool {
+        self.shared.loss.unset()
     }
 
     /// Takes all traps away; what they hold stays held.

@@ -89,6 +89,7 @@ mod plans;
 
 mod audit;
 mod cluster;
+mod galera;
 mod given_up;
 mod lease;
 
