@@ -102,6 +102,14 @@ fn expiry_while_the_database_is_away_traps_no_run() {
     keeps("P2", LEAD_MS, &[at(30_000, Fault::StoreAway { node: None, down: 14_000 })]);
 }
 
+/// An edit takes back what executors hold long before it is due, and that goes on under the new definition: each attempt has
+/// ended for a reason.
+#[test]
+fn an_edit_long_before_a_fire_gives_nothing_up() {
+    let edit = |at, task| Planned { at, fault: Fault::Edit { task } };
+    keeps("P2", TWELVE_SECONDS, &[edit(21_079, 6), edit(43_307, 0), edit(57_971, 6)]);
+}
+
 /// Both loaders of a node claim; what one of them is unsure of, the other's success must not
 /// make forgotten.
 #[test]

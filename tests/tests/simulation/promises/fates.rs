@@ -85,12 +85,13 @@ impl Evidence<'_> {
         let Some(row) = self.state.logs.get(&log) else { return };
         let by_itself = matches!(end.to, Status::Succeeded) || matches!(end.reason, Reason::HandlerFailed);
         let by_change = end.reason.is_revocation() || matches!(end.reason, Reason::Covered | Reason::ShardFailed);
-        let goes_on = matches!(end.to, Status::Init | Status::Retry)
-            && self.is_changed(row.run.task_id, row.run.fire_time, end.at);
+        let from = self.state.dispatch_marks.get(&(log, attempt)).map_or(end.at, |mark| mark.at);
+        // A change takes back what executors hold, and by another definition it goes on. What counts is the attempt's own
+        // time, not its fire's: with a long lead it may be over long before that.
+        let goes_on = matches!(end.to, Status::Init | Status::Retry) && self.is_changed(row.run.task_id, from, end.at);
         if by_itself || by_change || goes_on || row.run.is_parent() {
             return;
         }
-        let from = self.state.dispatch_marks.get(&(log, attempt)).map_or(end.at, |mark| mark.at);
         if self.is_calm(from - BEFORE_MS, end.at) {
             let detail = format!("attempt {attempt} of task {}, {from} to {}: {end:?}", row.run.task_id, end.at);
             self.breaks("P2 no attempt is given up without need", Some(log), detail);
