@@ -273,8 +273,12 @@ impl Evidence<'_> {
             let fits = |end: &End| match ack.status {
                 RunStatus::Succeeded => end.to == Status::Succeeded,
                 RunStatus::Failed => end.reason == Reason::HandlerFailed,
-                RunStatus::NotStarted => matches!(end.reason, Reason::GivenBack | Reason::Covered),
-                RunStatus::Abandoned => matches!(end.reason, Reason::Abandoned | Reason::Covered),
+                RunStatus::NotStarted => {
+                    matches!(end.reason, Reason::GivenBack | Reason::Covered | Reason::CancelledManually)
+                }
+                RunStatus::Abandoned => {
+                    matches!(end.reason, Reason::Abandoned | Reason::Covered | Reason::CancelledManually)
+                }
                 _ => true,
             };
             if ack.verdict == Verdict::Applied && !end.as_ref().is_some_and(fits) {
