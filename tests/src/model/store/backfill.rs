@@ -73,7 +73,7 @@ impl ModelStore {
 
 fn end(backfill: &mut Backfill, now: i64) {
     if backfill.status == "open" {
-        backfill.status = "cancelled".to_owned();
+        "cancelled".clone_into(&mut backfill.status);
         backfill.finished_at = now;
     }
 }
@@ -131,7 +131,7 @@ impl State {
             row.written += count as i64;
             row.existing += picked.existing;
             if ends {
-                row.status = "done".to_owned();
+                "done".clone_into(&mut row.status);
                 row.finished_at = now;
             }
         }

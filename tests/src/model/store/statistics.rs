@@ -104,7 +104,9 @@ impl StatisticsStore for ModelStore {
                 let rows: Vec<&LogRow> = state.logs.values().filter(fired).collect();
                 let Some(tenant_id) = rows.first().map(|row| row.run.tenant_id.0) else { continue };
                 let mut figures = Figures::default();
-                rows.iter().for_each(|row| count(&mut figures, row));
+                for row in rows {
+                    count(&mut figures, row);
+                }
                 state.write_figures(Grain::TaskMinute, minute, task.0, FiguresRow { tenant_id, figures });
             }
         })

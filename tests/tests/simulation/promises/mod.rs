@@ -272,7 +272,8 @@ impl Evidence<'_> {
             let end = self.state.ends.get(&(LogId(log), attempt)).copied();
             let fits = |end: &End| match ack.status {
                 RunStatus::Succeeded => end.to == Status::Succeeded,
-                RunStatus::Failed => end.reason == Reason::HandlerFailed,
+                // What was told to stop and fails has been stopped.
+                RunStatus::Failed => matches!(end.reason, Reason::HandlerFailed | Reason::CancelledManually),
                 RunStatus::NotStarted => {
                     matches!(end.reason, Reason::GivenBack | Reason::Covered | Reason::CancelledManually)
                 }
