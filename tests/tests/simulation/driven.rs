@@ -27,9 +27,13 @@ const PAUSES_ITSELF: usize = 14;
 
 /// Tells the story, and holds it to every promise.
 fn told(seed: u64, faults: &[Planned], operations: &[Intended]) -> Arc<World> {
+    told_by(Shape::default(), seed, faults, operations)
+}
+
+fn told_by(shape: Shape, seed: u64, faults: &[Planned], operations: &[Intended]) -> Arc<World> {
     let world = crate::simulate(&Setup {
         seed,
-        shape: Shape::default(),
+        shape,
         quotas: Quotas::default(),
         faults: Some(faults.to_vec()),
         operations: Some(operations.to_vec()),
@@ -262,6 +266,21 @@ fn bounds_of_app_and_tenant_hold_while_they_stand() {
         let quota = world.store.inspect(|state| state.quotas[&world.tenants[0].owner.tenant_id]);
         assert_eq!(quota.max_concurrent, 0, "and is lifted");
     }
+}
+
+/// More runs of a task wait than are looked at at once. When the bound is gone they go out without a permit, and each makes room
+/// for the next.
+#[test]
+fn what_waits_goes_out_when_its_bound_is_lifted() {
+    let shape = Shape { nodes: 1, ..Shape::default() };
+    let operation = Operation::BoundApp { most: 1, lasts: 60_000 };
+    let world = told_by(shape, 1, &[], &[done(20_000, operation)]);
+    let lifted = begun(&world, 80_000);
+    let starts = world.ledger.starts();
+    let waited = starts
+        .iter()
+        .filter(|start| start.task == world.tasks()[EVERY_SECOND] && start.due_time < lifted && start.at >= lifted);
+    assert!(waited.count() > 32, "too few waited");
 }
 
 #[test]

@@ -118,9 +118,7 @@ fn choose(dice: &Dice, name: &str, tasks: usize) -> Operation {
     let task = pick("task", 0, tasks as i64 - 1) as usize;
     let lasts = pick("lasts", 1_000, 15_000);
     match pick("kind", 0, 12) {
-        // Bounds of app and tenant (`driven.rs` sets them) are not mixed with faults yet: when they are, seed 30 leaves a run
-        // blocked after its bound was lifted.
-        0 | 1 | 9 | 10 | 12 => Operation::Run { task },
+        0 | 1 => Operation::Run { task },
         2..=4 => Operation::Cancel { task, newest: pick("newest", 0, 1) == 1 },
         5 => Operation::Skip { task, restored_after: perhaps("restored", 1_000, 15_000) },
         6 | 7 => {
@@ -134,7 +132,9 @@ fn choose(dice: &Dice, name: &str, tasks: usize) -> Operation {
             let begins_in = pick("begins", 0, 5_000);
             Operation::Window { begins_in, lasts, action, dropped_after: perhaps("dropped", 500, 10_000) }
         }
-        _ => Operation::History { task: 0, logs: pick("logs", 10, 300) },
+        9 | 10 => Operation::BoundApp { most: pick("most", 1, 5) as i32, lasts },
+        11 => Operation::History { task: 0, logs: pick("logs", 10, 300) },
+        _ => Operation::BoundTenant { most: pick("most", 1, 5) as i32, lasts },
     }
 }
 

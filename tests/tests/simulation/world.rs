@@ -257,6 +257,7 @@ impl World {
         self.mend();
         self.pass(CALM_MS).await;
         self.look_for_stuck_rows();
+        self.look_for_ghosts().await;
         for task in self.tenants.iter().flat_map(|tenant| tenant.tasks.clone()) {
             self.change(0, task, false).await;
         }
@@ -419,6 +420,24 @@ impl World {
             state.logs.values().filter(stuck).cloned().collect::<Vec<_>>()
         });
         self.stuck.lock().unwrap().extend(found);
+    }
+
+    /// Runs that a node lets wait for others although they have gone out: the stop that follows would hide them.
+    async fn look_for_ghosts(&self) {
+        for (index, node) in self.nodes.iter().enumerate() {
+            let waiting = node.serve(async |parts: Arc<SimParts>| parts.engine.queue.blocked.versions()).await;
+            let has_gone = |(id, version): &(LogId, i64)| {
+                let out = [Status::Dispatched, Status::Succeeded, Status::Failed];
+                self.store.inspect(|state| {
+                    state.logs.get(id).is_some_and(|row| row.run.version > *version && out.contains(&row.run.status))
+                })
+            };
+            let ghosts = waiting.into_iter().flatten().filter(has_gone).count();
+            if ghosts > 0 {
+                let text = format!("node {index} lets {ghosts} run(s) wait that have gone out");
+                self.leftovers.lock().unwrap().push(text);
+            }
+        }
     }
 
     async fn settle(&self) {
