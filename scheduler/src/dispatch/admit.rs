@@ -22,6 +22,12 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         };
         let (mut bounded, mut through): (Vec<OutgoingRun>, Vec<OutgoingRun>) =
             outgoing_runs.into_iter().partition(needs);
+        if !self.queue.blocked.is_empty() {
+            // What held them up may have been lifted since they began to wait.
+            for outgoing in &through {
+                self.queue.blocked.leave(&outgoing.run);
+            }
+        }
         if bounded.is_empty() {
             return Ok(through);
         }

@@ -7,8 +7,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // test code
 
+mod driven;
 mod faults;
 mod node;
+mod operations;
+mod process;
 mod promises;
 mod report;
 mod seeds;

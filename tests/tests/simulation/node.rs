@@ -1,30 +1,32 @@
-//! A node as a process: the engine's parts turned round at their real periods, and the door that
-//! executors knock at. A crash drops everything in memory and on its way.
+//! A node as a process: what ships ([`NodeCore`], its workers and its pump) over a model of everything around it, and the door
+//! that executors knock at. A crash drops everything in memory and on its way.
 
+use crate::process::Process;
 use crate::settings::{self, Shape};
 use async_trait::async_trait;
+use carillon::dispatch::PumpCore;
 use carillon::domain::{ExecutorId, Owner};
-use carillon::engine::Engine;
-use carillon::store::{Beat, ClusterStore, NodeInfo, Registration, Result as StoreResult, Signer, StoreError};
+use carillon::node::NodeCore;
+use carillon::settings::Settings;
+use carillon::store::{ClusterStore, NodeInfo, Registration, Result as StoreResult, Signer, StoreError};
+use carillon::workers::{EngineParts, EnginePeriods, Workers};
 use carillon_protocol::{Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck};
 use carillon_tests::model::executor::Refusal;
 use carillon_tests::model::{Gate, ModelStore, NodeServer, SimClock, SimTransport, Trace};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore};
-use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::MissedTickBehavior;
+use tokio::sync::Notify;
 
-/// The engine of a simulated node.
-pub type SimEngine = Engine<ModelStore>;
+/// What a request to a simulated node is served with.
+pub type SimParts = EngineParts<ModelStore>;
 
-/// Runs in one batch, and batches on their way at a time, as in the product's pump.
-const BATCH_RUNS: usize = 500;
-const BATCHES_MAX: usize = 4;
+/// The product's own.
+static PERIODS: LazyLock<EnginePeriods> =
+    LazyLock::new(|| EnginePeriods::of(&Settings::load(None).expect("the defaults can be used")));
 
-/// The dispatcher's polling interval.
-const DISPATCH_LOOK: Duration = Duration::from_millis(10);
+/// A process that cannot join ends, and is started again after this long.
+const START_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a node is made of; it outlives the node's processes.
 pub struct NodeParts {
@@ -47,18 +49,16 @@ pub struct NodeParts {
 /// A node, running or not.
 pub struct SimNode {
     parts: NodeParts,
-    process: Mutex<Option<Arc<Process>>>,
+    running: Mutex<Option<Arc<Running>>>,
 }
 
 /// A running node.
-#[derive(Default)]
-struct Process {
-    engine: Mutex<Option<Arc<SimEngine>>>,
-    tasks: Mutex<Vec<AbortHandle>>,
-    /// Wakes the urgent loader.
-    wake: Arc<Notify>,
-    /// Wakes the reaper.
-    reap: Arc<Notify>,
+struct Running {
+    process: Process,
+    /// Once it has joined.
+    core: OnceLock<NodeCore<ModelStore>>,
+    /// Told when it is to stop.
+    stop: Notify,
 }
 
 impl fmt::Debug for SimNode {
@@ -70,7 +70,7 @@ impl fmt::Debug for SimNode {
 impl SimNode {
     /// A node that does not run yet.
     pub fn new(parts: NodeParts) -> Arc<Self> {
-        Arc::new(Self { parts, process: Mutex::default() })
+        Arc::new(Self { parts, running: Mutex::default() })
     }
 
     /// Its clock.
@@ -83,145 +83,95 @@ impl SimNode {
         &self.parts.gate
     }
 
-    /// The database as it sees it.
-    pub fn store(&self) -> &Arc<ModelStore> {
-        &self.parts.store
-    }
-
     /// Starts a process, if none runs; it joins as soon as the database lets it.
     pub fn start(self: &Arc<Self>) {
-        let mut slot = self.process.lock().unwrap();
+        let mut slot = self.running.lock().unwrap();
         if slot.is_some() {
             return;
         }
-        let process = Arc::new(Process::default());
-        *slot = Some(process.clone());
+        let process = Process::new(self.parts.gate.clone());
+        let running = Arc::new(Running { process, core: OnceLock::new(), stop: Notify::new() });
+        *slot = Some(running.clone());
         drop(slot);
         self.note("starts");
         let node = self.clone();
-        process.clone().spawn(async move { node.boot(process).await });
+        running.clone().process.spawn(async move { node.live(running).await });
     }
 
     /// Ends the process at once: its memory and what it sends are gone.
     pub fn crash(&self) {
-        let Some(process) = self.process.lock().unwrap().take() else { return };
-        self.note("crashes");
-        for task in process.tasks.lock().unwrap().drain(..) {
-            task.abort();
+        if let Some(running) = self.running.lock().unwrap().take() {
+            self.note("crashes");
+            running.process.kill();
         }
     }
 
     /// Wakes the urgent loader, as the API does after it wrote something.
     pub fn wake(&self) {
-        if let Some(process) = self.process.lock().unwrap().as_ref() {
-            process.wake.notify_one();
+        let running = self.running.lock().unwrap().clone();
+        if let Some(core) = running.as_ref().and_then(|running| running.core.get()) {
+            core.parts.wake.notify_one();
+        }
+    }
+
+    /// Asks the process to stop, and waits until it is gone.
+    pub async fn stop(&self) {
+        let Some(running) = self.running.lock().unwrap().clone() else { return };
+        if running.core.get().is_none() {
+            return self.crash();
+        }
+        self.note("is asked to stop");
+        running.stop.notify_one();
+        while self.running.lock().unwrap().as_ref().is_some_and(|now| Arc::ptr_eq(now, &running)) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
     /// Runs `work` inside the process, as a request to it; `None` when there is no process, or
     /// it crashed meanwhile.
-    pub async fn serve<A, W>(&self, work: impl FnOnce(Arc<SimEngine>) -> W) -> Option<A>
+    pub async fn serve<A, W>(&self, work: impl FnOnce(Arc<SimParts>) -> W) -> Option<A>
     where
         A: Send + 'static,
         W: Future<Output = A> + Send + 'static,
     {
-        let process = self.process.lock().unwrap().clone()?;
-        let engine = process.engine.lock().unwrap().clone()?;
-        let (gate, work) = (self.parts.gate.clone(), work(engine));
-        let request = process.spawn(async move {
-            gate.thawed().await;
-            let answer = work.await;
-            gate.thawed().await;
-            answer
-        });
-        request.await.ok()
+        let running = self.running.lock().unwrap().clone()?;
+        let parts = running.core.get()?.parts.clone();
+        running.process.spawn(work(parts)).await.ok()
     }
 
-    async fn boot(self: Arc<Self>, process: Arc<Process>) {
-        let engine = loop {
+    /// A process from its start to its end, unless it crashes.
+    async fn live(self: Arc<Self>, running: Arc<Running>) {
+        let core = loop {
             match self.join().await {
-                Ok(engine) => break Arc::new(engine),
-                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+                Ok(core) => break core,
+                Err(_) => tokio::time::sleep(START_PAUSE).await,
             }
         };
-        self.note(format!("joined as {}", engine.membership.id()));
-        *process.engine.lock().unwrap() = Some(engine.clone());
-        self.start_workers(&process, &engine);
+        self.note(format!("joined as {}", core.parts.engine.membership.id()));
+        let core = running.core.get_or_init(|| core);
+        let pump = Arc::new(core.pump());
+        let pumping = running.process.spawn(turn(pump.clone(), running.clone()));
+        let mut workers = Workers::new();
+        for work in core.parts.workers(&PERIODS) {
+            workers.spawn(running.process.confine(work.turn(core.stop.clone())));
+        }
+        tokio::select! {
+            biased;
+            () = running.stop.notified() => self.note("stops"),
+            ended = workers.join_next() => self.note(format!("ends by itself: {ended:?}")),
+        }
+        core.leave(&mut workers, pump.stop(async { drop(pumping.await) }), async {}).await;
+        self.note("has left");
+        *self.running.lock().unwrap() = None;
+        running.process.kill();
     }
 
-    async fn join(&self) -> StoreResult<SimEngine> {
-        let NodeParts { index, clock, store, transport, .. } = &self.parts;
+    async fn join(&self) -> StoreResult<NodeCore<ModelStore>> {
+        let NodeParts { index, clock, store, transport, shape, .. } = &self.parts;
         let info = NodeInfo { name: format!("node-{index}"), ..NodeInfo::default() };
         store.now_us().await?;
-        let engine =
-            Engine::join(store.clone(), clock.clone(), transport.clone(), &info, settings::engine(&self.parts.shape))
-                .await?;
-        engine.look().await?;
-        Ok(engine)
-    }
-
-    /// As `node.rs` of the product turns them round.
-    fn start_workers(self: &Arc<Self>, process: &Arc<Process>, engine: &Arc<SimEngine>) {
-        let wake = process.wake.clone();
-        let never = || Arc::new(Notify::new());
-        let (node, e) = (self.clone(), engine.clone());
-        self.every(process, 3_000, never(), move || beat(node.clone(), e.clone()));
-        let (p, e) = (process.clone(), engine.clone());
-        self.every(process, 1_000, never(), move || look(p.clone(), e.clone()));
-        let (p, e) = (process.clone(), engine.clone());
-        self.every(process, 5_000, never(), move || write_ahead(p.clone(), e.clone()));
-        let e = engine.clone();
-        self.every(process, 5_000, never(), move || load(e.clone()));
-        let e = engine.clone();
-        self.every(process, 1_000, wake, move || load_urgent(e.clone()));
-        let (p, e) = (process.clone(), engine.clone());
-        self.every(process, 3_000, process.reap.clone(), move || reap(p.clone(), e.clone()));
-        let e = engine.clone();
-        self.every(process, 200, never(), move || look_at_waiting(e.clone()));
-        let (p, e) = (process.clone(), engine.clone());
-        self.every(process, 1_000, never(), move || outbox(p.clone(), e.clone()));
-        process.spawn(self.clone().pump(process.clone(), engine.clone()));
-    }
-
-    /// Turns a worker round at its period and when it is woken; a store error waits for the next
-    /// round.
-    fn every<F, W>(self: &Arc<Self>, process: &Arc<Process>, period_ms: u64, wake: Arc<Notify>, round: F)
-    where
-        F: Fn() -> W + Send + 'static,
-        W: Future<Output = StoreResult<()>> + Send,
-    {
-        let gate = self.parts.gate.clone();
-        process.spawn(async move {
-            let mut interval = tokio::time::interval(Duration::from_millis(period_ms));
-            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                tokio::select! {
-                    biased;
-                    _ = interval.tick() => {}
-                    () = wake.notified() => {}
-                }
-                gate.thawed().await;
-                drop(round().await);
-            }
-        });
-    }
-
-    /// The dispatcher's thread: what is due within the lead, a few batches at a time.
-    async fn pump(self: Arc<Self>, process: Arc<Process>, engine: Arc<SimEngine>) {
-        let permits = Arc::new(Semaphore::new(BATCHES_MAX));
-        loop {
-            self.parts.gate.thawed().await;
-            let batch = engine.queue.take(engine.clock.now_ms() + self.parts.shape.lead_ms, BATCH_RUNS);
-            if batch.runs.is_empty() {
-                tokio::time::sleep(DISPATCH_LOOK).await;
-                continue;
-            }
-            let permit = permits.clone().acquire_owned().await.expect("it is never closed");
-            let dispatcher = engine.dispatcher.clone();
-            process.spawn(async move {
-                dispatcher.dispatch_batch(batch, permit).await;
-            });
-        }
+        let settings = settings::engine(shape);
+        NodeCore::join(ModelStore::clone(store), clock.clone(), transport.clone(), &info, settings).await
     }
 
     fn note(&self, text: impl AsRef<str>) {
@@ -229,71 +179,9 @@ impl SimNode {
     }
 }
 
-impl Process {
-    fn spawn<A: Send + 'static>(&self, work: impl Future<Output = A> + Send + 'static) -> JoinHandle<A> {
-        let mut tasks = self.tasks.lock().unwrap();
-        tasks.retain(|task| !task.is_finished());
-        let handle = tokio::spawn(work);
-        tasks.push(handle.abort_handle());
-        handle
-    }
-}
-
-async fn beat(node: Arc<SimNode>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    if engine.membership.heartbeat(engine.queue.len() as u64).await? != Beat::Renewed {
-        node.crash();
-    }
-    Ok(())
-}
-
-async fn look(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    engine.store.now_us().await?;
-    if engine.look().await? {
-        process.reap.notify_one();
-        process.wake.notify_one();
-    }
-    Ok(())
-}
-
-async fn write_ahead(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    if engine.pregenerator.tick().await? > 0 {
-        process.wake.notify_one();
-    }
-    Ok(())
-}
-
-async fn load(engine: Arc<SimEngine>) -> StoreResult<()> {
-    engine.loader.load().await.map(drop)
-}
-
-async fn load_urgent(engine: Arc<SimEngine>) -> StoreResult<()> {
-    engine.loader.load_urgent().await.map(drop)
-}
-
-async fn reap(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    if engine.reaper.tick().await? > 0 {
-        process.wake.notify_one();
-    }
-    Ok(())
-}
-
-async fn look_at_waiting(engine: Arc<SimEngine>) -> StoreResult<()> {
-    engine.dispatcher.look_at_waiting().await;
-    Ok(())
-}
-
-async fn outbox(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    let followed = engine.outbox_worker.tick().await?;
-    for task in &followed.moved {
-        engine.pregenerator.write_task(*task).await?;
-    }
-    if followed.started > 0 || !followed.moved.is_empty() {
-        process.wake.notify_one();
-    }
-    for paused in followed.paused {
-        engine.canceller.revoke(paused.held).await?;
-    }
-    Ok(())
+/// The pump, as a task instead of a thread.
+async fn turn(pump: Arc<PumpCore<ModelStore>>, running: Arc<Running>) {
+    pump.run(|batch| drop(running.process.spawn(batch))).await;
 }
 
 fn refused(error: &StoreError) -> Refusal {
@@ -319,7 +207,8 @@ impl Door {
 impl NodeServer for Door {
     async fn register(&self, message: Register, signed_at: i64) -> Result<Registered, Refusal> {
         let signer = self.signer(signed_at);
-        let answer = self.node.serve(async move |engine: Arc<SimEngine>| {
+        let answer = self.node.serve(async move |parts: Arc<SimParts>| {
+            let engine = &parts.engine;
             let since = engine.executors_alive_since();
             let done = engine.executors.register(&signer, &message, since).await;
             done.map(|registration| (registration, engine.clock.now_us()))
@@ -331,7 +220,8 @@ impl NodeServer for Door {
 
     async fn heartbeat(&self, message: Heartbeat, signed_at: i64) -> Result<HeartbeatAck, Refusal> {
         let signer = self.signer(signed_at);
-        let answer = self.node.serve(async move |engine: Arc<SimEngine>| {
+        let answer = self.node.serve(async move |parts: Arc<SimParts>| {
+            let engine = &parts.engine;
             let known = engine.executors.heartbeat(&signer, message).await;
             known.map(|known| known.map(|cancel| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel }))
         });
@@ -341,10 +231,13 @@ impl NodeServer for Door {
 
     async fn results(&self, message: Results) -> Result<ResultsAck, Refusal> {
         let owner = self.owner;
-        let answer = self.node.serve(async move |engine: Arc<SimEngine>| {
-            engine.ingestion.apply(owner, ExecutorId(message.executor_id), &message.results).await
+        let answer = self.node.serve(async move |parts: Arc<SimParts>| {
+            let verdicts =
+                parts.engine.ingestion.apply(owner, ExecutorId(message.executor_id), &message.results).await?;
+            parts.ended.notify(&parts.engine);
+            Ok(verdicts)
         });
-        let verdicts = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
+        let verdicts = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error: StoreError| refused(&error))?;
         Ok(ResultsAck { verdicts })
     }
 }
