@@ -1,6 +1,6 @@
 //! Executors.
 
-use super::dialect::{Kind, Sql};
+use super::dialect::Kind;
 use super::handlers::{Handled, Registering};
 use super::row::{Read, column, from_row};
 use super::rows::{self, EXECUTOR_COLUMNS, PULSE_COLUMNS};
@@ -92,6 +92,7 @@ const STILL_HELD: &str = "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.statu
 const AHEAD_MS: i64 = 1_000;
 
 const BEATS: &str = "commit heartbeats";
+const REGISTER: &str = "register an executor";
 
 #[async_trait]
 impl ExecutorStore for SqlStore {
@@ -245,49 +246,21 @@ impl SqlStore {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<Registration> {
-        const ACTION: &str = "register an executor";
         let Signer { owner, key_id, signed_at } = *signer;
         let Owner { tenant_id, app_id } = owner;
         let names: Vec<&str> = register.handlers.iter().map(|handler| handler.name.as_str()).collect();
-        let (tags, handlers) = (to_json(ACTION, &register.tags)?, to_json(ACTION, &names)?);
-        let tx = self.begin(ACTION).await?;
+        let (tags, handlers) = (to_json(REGISTER, &register.tags)?, to_json(REGISTER, &names)?);
+        let tx = self.begin(REGISTER).await?;
         let known = self.process(&tx, owner, &register.instance).await?;
         if known.as_ref().is_some_and(|known| signed_at <= known.signed_at && known.signed_at <= now + AHEAD_MS) {
-            return Err(outdated(ACTION));
+            return Err(outdated(REGISTER));
         }
         let described = [tags.clone(), handlers.clone(), register.address.clone(), clean(&register.description)];
-        let (id, news, gone_at) = known.as_ref().map_or_else(
-            || (new_id().into(), true, 0),
-            |known| (known.id, known.described != described, known.gone_at),
-        );
+        let (id, news) =
+            known.as_ref().map_or_else(|| (new_id().into(), true), |known| (known.id, known.described != described));
         let [_, _, address, description] = described;
-        let place = || [tenant_id.into(), app_id.into(), address.clone().into(), id.into()];
-        let others = "tenant_id = {1} AND app_id = {2} AND address = {3} AND id <> {4} AND gone_at = 0";
-        let detail = "a newer process has registered at this address; this message came too late";
-        let too_late = || StoreError::new(StoreErrorKind::Conflict, ACTION, detail);
-        if known.is_none() {
-            // A message of a process that has died before it was ever heard drives out no newer one.
-            let newer = format!(
-                "SELECT id FROM executor WHERE {others} AND register_signed_at > {{5}} AND register_signed_at <= {{6}}"
-            );
-            let [tenant, app, at, me] = place();
-            let bounds = [tenant, app, at, me, signed_at.into(), (now + AHEAD_MS).into()];
-            let newer: Vec<ExecutorId> = tx.query(&Sql::new(self.backend, &newer), bounds).await?;
-            if !newer.is_empty() {
-                return Err(too_late());
-            }
-            // An address belongs to one process: the one that listened there before is gone.
-            let replace =
-                format!("UPDATE executor SET gone_at = {{5}}, draining = 1, heartbeat_at = {{now}} WHERE {others}");
-            let [tenant, app, at, me] = place();
-            tx.execute(&Sql::new(self.backend, &replace), [tenant, app, at, me, now.into()]).await?;
-        } else if gone_at > 0 {
-            let holder = Sql::new(self.backend, &format!("SELECT id FROM executor WHERE {others}"));
-            let holder: Vec<ExecutorId> = tx.query(&holder, place()).await?;
-            if !holder.is_empty() {
-                return Err(too_late());
-            }
-        }
+        let place = Place { owner, address: &address, id };
+        place.take(&tx, known.as_ref().map(|known| known.gone_at), signed_at, now).await?;
         if known.is_none() {
             let insert = sql!(
                 "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
@@ -363,6 +336,58 @@ impl SqlStore {
         );
         let found = tx.query(&sql, [owner.app_id.into(), instance.into(), owner.tenant_id.into()]);
         Ok(found.await?.pop())
+    }
+}
+
+/// An address of an app, and the process that says it is there.
+struct Place<'a> {
+    owner: Owner,
+    address: &'a str,
+    id: ExecutorId,
+}
+
+/// Other processes that are there, at the same address.
+const OTHERS: &str = "tenant_id = {1} AND app_id = {2} AND address = {3} AND id <> {4} AND gone_at = 0";
+
+impl Place<'_> {
+    /// Drives out the process that listened there before. `gone_at` is of a process that has registered before, ms.
+    async fn take(
+        &self,
+        tx: &super::sql_store::Transaction<'_>,
+        gone_at: Option<i64>,
+        signed_at: i64,
+        now: i64,
+    ) -> Result<()> {
+        let Owner { tenant_id, app_id } = self.owner;
+        let place = || [tenant_id.into(), app_id.into(), self.address.into(), self.id.into()];
+        let holders: Vec<ExecutorId> = match gone_at {
+            // A message of a process that has died before it was ever heard drives out no newer one.
+            None => {
+                let newer = sql!(format!(
+                    "SELECT id FROM executor WHERE {OTHERS} AND register_signed_at > {{5}} AND register_signed_at <= {{6}}"
+                ));
+                let [tenant, app, at, me] = place();
+                tx.query(&newer, [tenant, app, at, me, signed_at.into(), (now + AHEAD_MS).into()]).await?
+            }
+            Some(1..) => {
+                let holder = sql!(format!("SELECT id FROM executor WHERE {OTHERS}"));
+                tx.query(&holder, place()).await?
+            }
+            Some(_) => return Ok(()),
+        };
+        if !holders.is_empty() {
+            let detail = "a newer process has registered at this address; this message came too late";
+            return Err(StoreError::new(StoreErrorKind::Conflict, REGISTER, detail));
+        }
+        if gone_at.is_none() {
+            // An address belongs to one process: the one that listened there before is gone.
+            let replace = sql!(format!(
+                "UPDATE executor SET gone_at = {{5}}, draining = 1, heartbeat_at = {{now}} WHERE {OTHERS}"
+            ));
+            let [tenant, app, at, me] = place();
+            tx.execute(&replace, [tenant, app, at, me, now.into()]).await?;
+        }
+        Ok(())
     }
 }
 
