@@ -44,6 +44,9 @@ impl Message {
     }
 }
 
+/// A statement that has been prepared.
+struct Prepared(Option<Point>);
+
 /// One connection's, from its first byte on.
 pub(super) struct Conversation {
     speech: Speech,
@@ -54,7 +57,7 @@ pub(super) struct Conversation {
     /// `MySQL`: the prepared statements that take locks, by their numbers.
     numbered: HashMap<u32, Option<Point>>,
     /// `MySQL`: what was prepared last and has no number yet.
-    preparing: Option<Option<Point>>,
+    preparing: Option<Prepared>,
     /// `PostgreSQL`: prepared statements by their names.
     named: HashMap<Vec<u8>, Option<Point>>,
 }
@@ -90,7 +93,7 @@ impl Conversation {
     /// The server's next bytes.
     pub(super) fn answered(&mut self, bytes: &[u8]) {
         // A packet's head, OK, and the statement's number.
-        if let (Some(kind), [_, _, _, _, 0, number @ ..]) = (self.preparing.take(), bytes)
+        if let (Some(Prepared(kind)), [_, _, _, _, 0, number @ ..]) = (self.preparing.take(), bytes)
             && let Some(number) = number.first_chunk()
         {
             self.numbered.insert(u32::from_le_bytes(*number), kind);
@@ -115,7 +118,7 @@ impl Conversation {
             _ if sequence != 0 => None,
             QUERY => kind_of(rest),
             PREPARE => {
-                self.preparing = Some(kind_of(rest));
+                self.preparing = Some(Prepared(kind_of(rest)));
                 Some(Point::Prepare)
             }
             EXECUTE => self.numbered.get(&u32::from_le_bytes(*rest.first_chunk()?)).copied().flatten(),
