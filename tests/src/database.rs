@@ -5,6 +5,7 @@ use crate::server::galera::Galera;
 use crate::server::standby::Replicated;
 use crate::server::{Kind, Server};
 use crate::template;
+use crate::wait::{await_until, when};
 use sea_orm::{ConnectOptions, ConnectionTrait, DatabaseBackend, DatabaseConnection, DbErr, QueryResult, Statement};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -84,9 +85,15 @@ impl Database {
         Self { kind: server.kind, url, server: Some(server), file: None, reader: Arc::default() }
     }
 
-    /// A new database without any table on a member, as every member of a cluster has it.
+    /// A new database without any table on a member, when every member of the cluster has it.
     pub async fn of_galera(cluster: &Galera) -> Self {
-        Self::on(Arc::clone(&cluster.members[0]), |name| format!("CREATE DATABASE {name}")).await
+        let database = Self::on(Arc::clone(&cluster.members[0]), |name| format!("CREATE DATABASE {name}")).await;
+        let name = database.url.rsplit('/').next().expect("a URL has a path");
+        let find = format!("SELECT 1, schema_name FROM information_schema.schemata WHERE schema_name = '{name}'");
+        for member in &cluster.members {
+            await_until("the member has the database", 10, || async { when(member.ask(&find).await.is_some()) }).await;
+        }
+        database
     }
 
     /// A new database without any table, at the address that follows the primary.

@@ -98,6 +98,24 @@ async fn every_hot_statement_is_prepared_as_one_of_a_transaction() {
     tx.rollback().await.unwrap();
 }
 
+/// Nodes start at once, each on a member of its own: one of them migrates, the others wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_migrate_at_once() {
+    let cluster = Galera::start().await;
+    let database = Database::of_galera(&cluster).await;
+    let mut migrating = Vec::new();
+    for member in &cluster.members {
+        let store = connect(&database.on_member(member).url).await;
+        migrating.push(tokio::spawn(async move { store.migrate().await }));
+    }
+    let mut migrated = 0;
+    for steps in migrating {
+        migrated += usize::from(steps.await.unwrap().unwrap() > 0);
+    }
+    assert!(migrated > 0, "nobody has");
+    assert_eq!(connect(&database.url).await.pending().await.unwrap(), 0);
+}
+
 /// Wherever a transaction is lost, what follows an end comes once: nothing of it is carried out outside of a transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_of_the_store_that_is_lost_at_any_statement_is_made_again_whole() {
