@@ -3,7 +3,7 @@
 use crate::history::{Attempt, Bound, History, ManualRun, Row, Schedule, Span, Task, Trouble, Visit, status};
 
 /// The first fire, epoch ms.
-pub const T0: i64 = 1_700_000_000_000;
+pub const T0: i64 = 1_800_000_000_000;
 
 /// Everything is mended.
 pub const MENDED: i64 = T0 + 20_000;

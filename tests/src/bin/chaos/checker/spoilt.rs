@@ -1,5 +1,6 @@
 //! A good history, spoilt in each known way: the checker must name each of them, and nothing in the good one.
 
+use super::ends::{NUMBERS_BITS, NUMBERS_SINCE_MS};
 use super::good::{BOTH, CHILD, DELAY, EDITED, FLAKY, MENDED, ONCE, PLAIN, RATE, SERIAL, SHARDED, T0, good};
 use super::{Broken, check};
 use crate::history::{Attempt, Bound, History, Row, Visit, status};
@@ -134,6 +135,19 @@ fn ends_that_nothing_explains_are_named() {
         assert!(names.contains(&"wrong_end"), "{state} {reason}: {names:?}");
     }
     assert!(named(end(ONCE, status::FAILED, "outcome_unknown")).is_empty());
+    // A row that was written as missed, so long after its time.
+    let written_as_missed = |after_ms: i64| {
+        move |history: &mut History| {
+            let row = nth(history, PLAIN, 3);
+            let run = row.id;
+            row.id = (row.fire_time + after_ms - NUMBERS_SINCE_MS) << NUMBERS_BITS;
+            (row.status, row.attempt, row.finished_at) = (status::EXPIRED, 0, 0);
+            (row.reason, row.trigger) = ("misfire_skipped".to_owned(), "misfire".to_owned());
+            history.visits.retain(|visit| visit.log != run);
+        }
+    };
+    assert!(named(written_as_missed(31_000)).is_empty());
+    assert_eq!(named(written_as_missed(20_000)), ["wrong_end"]);
     let unseen = |history: &mut History| {
         let id = nth(history, PLAIN, 3).id;
         history.visits.retain(|visit| visit.log != id);
