@@ -11,26 +11,27 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
-    /// Lets those through that need no permit or get one; the others wait, are discarded, or have
-    /// earlier runs stopped for them.
-    pub(super) async fn admit(&self, outgoing_runs: Vec<OutgoingRun>) -> Result<Vec<OutgoingRun>, Failed> {
+    /// Those that may only go with a permit, and those that need none.
+    pub(super) fn split_bounded(&self, outgoing_runs: Vec<OutgoingRun>) -> (Vec<OutgoingRun>, Vec<OutgoingRun>) {
         let rules = self.rules.now();
         let needs = |outgoing: &OutgoingRun| {
             // A shard goes by its parent's permit.
             outgoing.run.parent_id.is_none()
                 && (outgoing.task.needs_permit() || rules.bounds(outgoing.task.tenant_id, outgoing.task.app_id))
         };
-        let (mut bounded, mut through): (Vec<OutgoingRun>, Vec<OutgoingRun>) =
-            outgoing_runs.into_iter().partition(needs);
+        let (bounded, free): (Vec<OutgoingRun>, Vec<OutgoingRun>) = outgoing_runs.into_iter().partition(needs);
         if !self.queue.blocked.is_empty() {
             // What held them up may have been lifted since they began to wait.
-            for outgoing in &through {
+            for outgoing in &free {
                 self.queue.blocked.leave(&outgoing.run);
             }
         }
-        if bounded.is_empty() {
-            return Ok(through);
-        }
+        (bounded, free)
+    }
+
+    /// Lets those through that get a permit; the others wait, are discarded, or have earlier runs stopped for them.
+    pub(super) async fn admit(&self, mut bounded: Vec<OutgoingRun>) -> Result<Vec<OutgoingRun>, Failed> {
+        let rules = self.rules.now();
         bounded.sort_by_key(|outgoing| (Reverse(outgoing.run.priority), outgoing.run.due_time, outgoing.run.id));
         let asks: Vec<PermitRequest> = bounded
             .iter()
@@ -53,7 +54,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         let granted = match self.store.acquire(&asks).await {
             Ok(granted) => granted,
             Err(error) => {
-                return Err((bounded.into_iter().chain(through).map(|outgoing| outgoing.run).collect(), error));
+                return Err((bounded.into_iter().map(|outgoing| outgoing.run).collect(), error));
             }
         };
         bounded.retain(|outgoing| {
@@ -69,11 +70,10 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         for outgoing in &admitted {
             self.queue.blocked.leave(&outgoing.run);
         }
-        through.extend(admitted.into_iter().map(|outgoing| OutgoingRun { has_permit: true, ..outgoing }));
         if let Err(error) = self.hold_up(held_up, &granted.held_up).await {
             tracing::warn!(%error, "earlier runs not looked at; the next look does");
         }
-        Ok(through)
+        Ok(admitted.into_iter().map(|outgoing| OutgoingRun { has_permit: true, ..outgoing }).collect())
     }
 
     /// Takes what may have a chance now out of waiting; what a later run covers ends.

@@ -12,14 +12,15 @@ use crate::domain::permit::Limit;
 use crate::domain::routing::{CandidateLists, NoExecutor, Rings};
 use crate::domain::{ExecutorId, IdSource, LogId, Reason, Run, Status, TenantId, Transition, failure};
 use crate::metrics::METRICS;
-use crate::queue::{Batch, RunQueue};
+use crate::queue::{Batch, RunQueue, UnderWay};
 use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore, RunDispatch, StoreError};
 use dashmap::DashMap;
 use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
+use tokio::sync::Semaphore;
 
 /// Distances of the dispatcher, ms.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +48,9 @@ const PUT_OFF_MS: i64 = 10_000;
 /// For so long after its due time it is no failure that all executors of a run are going. ms.
 const GOING_MS: i64 = 15_000;
 
+/// Batches that ask for permits at a time: what a node holds up more often than this only waits for itself.
+const ASKING_MAX: usize = 4;
+
 /// After the database failed, the batch is tried again after this long. ms.
 const STORE_PAUSE_MS: i64 = 200;
 
@@ -73,6 +77,8 @@ pub struct Dispatcher<S: ?Sized> {
     pub(super) tasks: Arc<TaskCache<S>>,
     pub(super) ended: Arc<EndedRuns>,
     pub(super) settings: DispatchSettings,
+    /// Bounds the batches that ask for permits.
+    asking: Semaphore,
     /// (log, version) whose mark ended in an error, and when it was first tried, ms.
     unconfirmed: DashMap<(LogId, i64), i64>,
     /// Hash rings of earlier batches.
@@ -127,6 +133,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             tasks,
             ended,
             settings,
+            asking: Semaphore::new(ASKING_MAX),
             unconfirmed: DashMap::new(),
             rings: Mutex::default(),
             lists: Arc::default(),
@@ -146,7 +153,32 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     /// executor that does not answer keeps up only its own tenant.
     pub async fn dispatch_batch<P>(&self, batch: Batch, permit: P) {
         let Batch { runs, mut under_way } = batch;
-        let outgoing_runs = match self.admitted(runs).await {
+        let outgoing_runs = match self.judge(runs).await {
+            Ok(outgoing_runs) => outgoing_runs,
+            Err((runs, error)) => return self.postpone(runs, &error),
+        };
+        let (bounded, free) = self.split_bounded(outgoing_runs);
+        let counted = under_way.part(bounded.iter().map(|outgoing| outgoing.run.id));
+        join(self.dispatch_admitted(free, under_way, permit), self.dispatch_bounded(bounded, counted)).await;
+    }
+
+    /// Runs that may only run so many at once: they ask for rows that other nodes may hold, so nothing waits for them that
+    /// needs no such row, neither the rest of their batch nor the next batches.
+    async fn dispatch_bounded(&self, bounded: Vec<OutgoingRun>, under_way: UnderWay) {
+        if bounded.is_empty() {
+            return;
+        }
+        // Fails only when the semaphore is closed, which never happens; the loader would find their rows again.
+        let Ok(asking) = self.asking.acquire().await else { return };
+        match self.admit(bounded).await {
+            Ok(admitted) => self.dispatch_admitted(admitted, under_way, asking).await,
+            Err((runs, error)) => self.postpone(runs, &error),
+        }
+    }
+
+    /// The rest of the way of runs that may run now.
+    async fn dispatch_admitted<P>(&self, admitted: Vec<OutgoingRun>, mut under_way: UnderWay, permit: P) {
+        let outgoing_runs = match self.take_rate_slots(admitted).await {
             Ok(outgoing_runs) => outgoing_runs,
             Err((runs, error)) => return self.postpone(runs, &error),
         };
@@ -178,7 +210,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 let under_way = under_way.part(all.flat_map(|outgoing| [outgoing.run.id, outgoing.run.parent_id]));
                 async move {
                     let count = dispatched.len() + asked_first.len();
-                    let both = futures_util::future::join(self.deliver(dispatched), self.ask_and_deliver(asked_first));
+                    let both = join(self.deliver(dispatched), self.ask_and_deliver(asked_first));
                     // One tenant's fault leaves the others' messages alone.
                     if AssertUnwindSafe(both).catch_unwind().await.is_err() {
                         tracing::error!(
@@ -225,13 +257,6 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 Err((runs, error)) => return self.postpone(runs, &error),
             };
         }
-    }
-
-    /// What of a batch is to run, and may run now.
-    async fn admitted(&self, runs: Vec<Run>) -> Result<Vec<OutgoingRun>, Failed> {
-        let outgoing_runs = self.judge(runs).await?;
-        let outgoing_runs = self.admit(outgoing_runs).await?;
-        self.take_rate_slots(outgoing_runs).await
     }
 
     async fn chosen_and_dispatched(&self, outgoing_runs: Vec<OutgoingRun>) -> Result<Vec<RoutedRun>, Failed> {

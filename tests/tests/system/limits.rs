@@ -2,12 +2,14 @@
 
 use carillon_tests::fires::assert_all;
 use carillon_tests::visits::{most_at_once, order};
-use carillon_tests::wait::{await_until, sample};
-use carillon_tests::{Api, App, Kind, Status, Visit, World};
+use carillon_tests::wait::{await_until, sample, when};
+use carillon_tests::{Api, App, Kind, Status, Visit, World, now_ms};
+use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
 
 scenario!(bounds_hold_and_are_reached: sqlite mariadb);
 scenario!(waiting_ends_and_the_urgent_come_first: sqlite mariadb);
+scenario!(what_has_no_limit_does_not_wait_for_the_locks_of_limits: mariadb postgres);
 
 /// A task that runs by hand and stays for `ms`.
 async fn staying(api: &Api, app: &App, name: &str, ms: i64, more: Value) -> i64 {
@@ -71,6 +73,39 @@ async fn bounds_hold_and_are_reached(kind: Kind) {
         assert_eq!(most_at_once(&visits), bound, "at once of {what}: {}", sample(&visits));
     }
     world.settle_and_check().await;
+    world.assert_quiet(&[]);
+}
+
+/// Another session holds the rows by which permits are given, as a node does that stands still.
+async fn what_has_no_limit_does_not_wait_for_the_locks_of_limits(kind: Kind) {
+    const FIRES: i64 = 4;
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let shop = api.make_app("shop", "orders").await;
+    world.executor("e1", &shop).await;
+    let serial = json!({ "cron": "* * * * * ?", "block_strategy": "serial", "block_scope": "app" });
+    let serial = staying(&api, &shop, "serial", 10, serial).await;
+    let free = staying(&api, &shop, "free", 10, json!({ "cron": "* * * * * ?" })).await;
+    world.await_successes(serial, 1).await;
+    world.await_successes(free, 1).await;
+    let other = world.database.connect().await;
+    other.execute_unprepared("BEGIN").await.unwrap();
+    other.execute_unprepared("UPDATE permit_scope SET turn = turn + 1").await.unwrap();
+    // Not on their way to an executor yet. Each comes in one batch with a fire of the serial task.
+    let from = now_ms() + 5_000;
+    let succeeded = |task: i64| {
+        format!("SELECT COUNT(*) FROM task_log WHERE task_id = {task} AND status = 10 AND fire_time >= {from}")
+    };
+    await_until("what has no limit goes on", 45, || async {
+        when(world.database.number(&succeeded(free)).await >= FIRES)
+    })
+    .await;
+    assert_eq!(world.database.number(&succeeded(serial)).await, 0, "the rows were not held");
+    other.execute_unprepared("ROLLBACK").await.unwrap();
+    other.close().await.unwrap();
+    await_until("the others follow", 60, || async { when(world.database.number(&succeeded(serial)).await >= FIRES) })
+        .await;
     world.assert_quiet(&[]);
 }
 

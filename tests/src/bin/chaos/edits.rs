@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long a change may take until a node has made it: longer than anything breaks.
-const DONE_MAX: Duration = Duration::from_secs(120);
+const DONE_MAX: Duration = Duration::from_mins(2);
 
 /// What is known of the tasks that are edited.
 #[derive(Default)]

@@ -102,9 +102,9 @@ async fn walk_into(node: &NodeSite, fault: &Fault, time: Duration) {
     let vanished = tokio::time::timeout(time, async {
         if vanishes { node.database.vanished(before).await } else { std::future::pending().await }
     });
-    let has_vanished = vanished.await.is_ok();
+    let is_gone = vanished.await.is_ok();
     node.database.release();
-    if has_vanished {
+    if is_gone {
         vanish(node, VANISHED).await;
     }
 }

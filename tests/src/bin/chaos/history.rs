@@ -33,6 +33,7 @@ pub struct Bound {
 
 /// A task, as it was made.
 #[derive(Debug, Clone, Serialize)]
+#[allow(clippy::struct_excessive_bools)] // each says another thing of it
 pub struct Task {
     /// Its id.
     pub id: i64,
@@ -151,7 +152,7 @@ impl Row {
 
 /// A row of `task_log_attempt`: an attempt that did not end its run.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)] // the columns, see the schema
+#[allow(missing_docs, clippy::struct_field_names)] // the columns, see the schema
 pub struct Attempt {
     pub log: i64,
     pub attempt: i32,

@@ -111,7 +111,7 @@ impl Host {
         self.story.tell("stop", json!({ "name": self.name, "pid": process.pid() }));
         let began = Instant::now();
         signals::send(&[process.pid()], Signal::TERM);
-        while let None = process.exit() {
+        while process.exit().is_none() {
             if began.elapsed() > END_MAX {
                 self.story.incident(&format!("{} did not end within {END_MAX:?} after SIGTERM", self.name));
                 self.state.lock().unwrap().deaths.insert(process.pid(), mono_us());
@@ -133,9 +133,9 @@ impl Host {
             // The database being away at its start is a reason to end; a panic or a signal is none.
             let what = format!("{} ended by itself: {exit}", self.name);
             if exit.code() == Some(1) {
-                self.story.tell(&what, json!({}))
+                self.story.tell(&what, json!({}));
             } else {
-                self.story.incident(&what)
+                self.story.incident(&what);
             }
             self.start();
         }

@@ -165,7 +165,14 @@ async fn gather(stand: &Stand, history: &mut History) {
 
 /// Everything that is needed to look into a failure and is not in the folder yet.
 async fn keep_evidence(stand: &Stand, history: &History, broken: &[Broken]) {
-    let lines = |items: Vec<Value>| items.iter().map(|item| format!("{item}\n")).collect::<String>();
+    let lines = |items: Vec<Value>| {
+        let mut text = String::new();
+        for item in items {
+            text.push_str(&item.to_string());
+            text.push('\n');
+        }
+        text
+    };
     let story = &stand.story;
     story.write("rows.jsonl", &lines(history.rows.iter().map(|row| json!(row)).collect()));
     story.write("attempts.jsonl", &lines(history.attempts.iter().map(|one| json!(one)).collect()));

@@ -16,7 +16,7 @@ const CALM: Duration = Duration::from_secs(55);
 const SETTLE_MAX: Duration = Duration::from_secs(150);
 
 /// How long stopping a task may take.
-const STOP_MAX: Duration = Duration::from_secs(60);
+const STOP_MAX: Duration = Duration::from_mins(1);
 
 /// Between two looks at the rows.
 const LOOK: Duration = Duration::from_millis(500);

@@ -104,8 +104,8 @@ impl Stand {
             self.client.until_done(0, Method::POST, path, Some(&body), READY_MAX).await.map(|answer| answer.body)
         };
         make("/tenants", json!({ "name": tenant })).await?;
-        let made = make("/apps", json!({ "tenant": tenant, "name": "chaos" })).await?;
-        let text = |at: &str| made["key"][at].as_str().map(str::to_owned).with_context(|| format!("no key.{at}"));
+        let app = make("/apps", json!({ "tenant": tenant, "name": "chaos" })).await?;
+        let text = |at: &str| app["key"][at].as_str().map(str::to_owned).with_context(|| format!("no key.{at}"));
         let key = Key { id: text("id")?, secret: text("secret")? };
         Ok(App { tenant: tenant.to_owned(), name: "chaos".to_owned(), key })
     }

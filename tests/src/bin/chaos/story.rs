@@ -45,6 +45,7 @@ impl Story {
     }
 
     /// Something happened.
+    #[allow(clippy::needless_pass_by_value)] // callers make it in place
     pub fn tell(&self, what: &str, details: Value) {
         let us = now_us();
         let line = json!({ "s": (us - self.started_us) as f64 / 1e6, "us": us, "what": what, "details": details });
