@@ -99,10 +99,10 @@ async fn walk_into(node: &NodeSite, fault: &Fault, time: Duration) {
     let before = node.database.times_vanished();
     let vanishes = trap.action == Action::Vanish;
     node.database.set(trap);
-    let vanished = tokio::time::timeout(time, async {
+    let looking = tokio::time::timeout(time, async {
         if vanishes { node.database.vanished(before).await } else { std::future::pending().await }
     });
-    let is_gone = vanished.await.is_ok();
+    let is_gone = looking.await.is_ok();
     node.database.release();
     if is_gone {
         vanish(node, VANISHED).await;
