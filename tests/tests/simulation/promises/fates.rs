@@ -62,7 +62,7 @@ impl Evidence<'_> {
             (Status::Expired, Reason::Expired) => is(!calm, "nothing was out of order")
                 .or_else(|| is(spec.expired_strategy == ExpiredStrategy::Discard, "its task never expires"))
                 .or_else(|| is(row.finished_at - run.due_time >= spec.expire_after_ms, "it was not that late")),
-            (Status::Expired, Reason::Maintenance) => is(self.is_skipped_by_window(run), "no window skips it"),
+            (Status::Expired, Reason::Maintenance) => is(self.is_skipped_by_window(row), "no window skips it"),
             (Status::Expired, _) => Some("nothing asked for it"),
             (Status::Cancelled, Reason::TaskStopped | Reason::TaskEdited | Reason::TaskPaused) => {
                 // A copy that comes back after a stop is called edited, too.
@@ -78,14 +78,16 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether a window in which the tenant's runs are skipped lies about its due time.
-    fn is_skipped_by_window(&self, run: &Run) -> bool {
+    /// Whether it would have gone out within a window in which the tenant's runs are skipped: at its due time, or, where it
+    /// waited for others, when its turn came.
+    fn is_skipped_by_window(&self, row: &LogRow) -> bool {
+        let at = row.run.due_time.max(row.finished_at);
         self.world.operations.iter().any(|intended| {
             let Operation::Window { begins_in, lasts, action: WindowAction::Skip, .. } = intended.operation else {
                 return false;
             };
             let from = self.world.began + intended.at + begins_in;
-            run.tenant_id == self.world.tenants[0].owner.tenant_id && (from..=from + lasts).contains(&run.due_time)
+            row.run.tenant_id == self.world.tenants[0].owner.tenant_id && (from..=from + lasts).contains(&at)
         })
     }
 
