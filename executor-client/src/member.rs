@@ -114,8 +114,8 @@ impl Member {
         let message = Register {
             instance: self.instance.clone(),
             address: crate::address::advertised(settings, self.nodes.current()).await,
-            host_name: crate::address::host_name(),
-            pid: std::process::id(),
+            host_name: settings.host_name.clone(),
+            pid: settings.pid,
             version: settings.version.clone(),
             tags: settings.tags.clone(),
             description: settings.description.clone(),
@@ -187,6 +187,7 @@ impl Member {
                 tokio::time::sleep_until(began + interval * beats)
             };
             tokio::select! {
+                biased;
                 () = wait => {}
                 () = self.register_again.notified() => return,
             }

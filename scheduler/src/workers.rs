@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::live::Watcher;
 use crate::metrics::{Family, family};
 use crate::settings::Settings;
-use crate::store::{Beat, SqlStore, StoreError};
+use crate::store::{Beat, SqlStore, Store, StoreError};
 use crate::tls::Certificate;
 use anyhow::anyhow;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl RunEndSignal {
     }
 
     /// Runs have ended; wakes those of `engine` who wait for that.
-    pub fn notify(&self, engine: &Engine<SqlStore>) {
+    pub fn notify<S: Store + 'static>(&self, engine: &Engine<S>) {
         self.any.notify_waiters();
         if engine.outbox_worker.is_watching() {
             self.outbox.notify_one();

@@ -3,12 +3,14 @@
 
 use crate::settings::{self, Shape};
 use async_trait::async_trait;
-use carillon::domain::{ExecutorId, Owner};
+use carillon::api::{ExecutorMessages, ExecutorsDoor};
+use carillon::auth::AddressRule;
 use carillon::engine::Engine;
-use carillon::store::{Beat, ClusterStore, NodeInfo, Registration, Result as StoreResult, Signer, StoreError};
-use carillon_protocol::{Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck};
-use carillon_tests::model::executor::Refusal;
-use carillon_tests::model::{Gate, ModelStore, NodeServer, SimClock, SimTransport, Trace};
+use carillon::store::{Beat, ClusterStore, NodeInfo, Result as StoreResult};
+use carillon_protocol::exchange::{Answer, Request};
+use carillon_tests::model::executor::NodeServer;
+use carillon_tests::model::keys::AppKeys;
+use carillon_tests::model::{Gate, ModelStore, SimClock, SimTransport, Trace, knock};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,6 +44,8 @@ pub struct NodeParts {
     pub transport: Arc<SimTransport>,
     /// Where events go.
     pub trace: Arc<Trace>,
+    /// Everyone's keys.
+    pub keys: Arc<AppKeys>,
 }
 
 /// A node, running or not.
@@ -54,6 +58,8 @@ pub struct SimNode {
 #[derive(Default)]
 struct Process {
     engine: Mutex<Option<Arc<SimEngine>>>,
+    /// What executors knock at.
+    door: Mutex<Option<Arc<ExecutorsDoor<ModelStore>>>>,
     tasks: Mutex<Vec<AbortHandle>>,
     /// Wakes the urgent loader.
     wake: Arc<Notify>,
@@ -146,7 +152,21 @@ impl SimNode {
         };
         self.note(format!("joined as {}", engine.membership.id()));
         *process.engine.lock().unwrap() = Some(engine.clone());
+        *process.door.lock().unwrap() = Some(self.open_door(&process, &engine).await);
         self.start_workers(&process, &engine);
+    }
+
+    /// As `node.rs` of the product opens it.
+    async fn open_door(&self, process: &Process, engine: &Arc<SimEngine>) -> Arc<ExecutorsDoor<ModelStore>> {
+        let messages = ExecutorMessages {
+            engine: engine.clone(),
+            addresses: AddressRule::new(&[]),
+            settings: settings::executors(),
+            ended: Arc::default(),
+            wake: process.wake.clone(),
+        };
+        let keys = &self.parts.keys;
+        Arc::new(ExecutorsDoor::new(messages, keys.ring().await, keys.clone(), settings::REQUESTS_PER_SECOND))
     }
 
     async fn join(&self) -> StoreResult<SimEngine> {
@@ -296,55 +316,10 @@ async fn outbox(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()
     Ok(())
 }
 
-fn refused(error: &StoreError) -> Refusal {
-    if error.is_temporary() { Refusal::StoreUnavailable } else { Refusal::Fault }
-}
-
-/// A node as the executors of one app knock at it.
-#[derive(Debug)]
-pub struct Door {
-    /// The node.
-    pub node: Arc<SimNode>,
-    /// Whose key they sign with.
-    pub owner: Owner,
-}
-
-impl Door {
-    fn signer(&self, signed_at: i64) -> Signer<'static> {
-        Signer { owner: self.owner, key_id: "key", signed_at }
-    }
-}
-
 #[async_trait]
-impl NodeServer for Door {
-    async fn register(&self, message: Register, signed_at: i64) -> Result<Registered, Refusal> {
-        let signer = self.signer(signed_at);
-        let answer = self.node.serve(async move |engine: Arc<SimEngine>| {
-            let since = engine.executors_alive_since();
-            let done = engine.executors.register(&signer, &message, since).await;
-            done.map(|registration| (registration, engine.clock.now_us()))
-        });
-        let (Registration { executor_id, left_out }, cluster_time_us) =
-            answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
-        Ok(Registered { executor_id: executor_id.0, cluster_time_us, settings: settings::executors(), left_out })
-    }
-
-    async fn heartbeat(&self, message: Heartbeat, signed_at: i64) -> Result<HeartbeatAck, Refusal> {
-        let signer = self.signer(signed_at);
-        let answer = self.node.serve(async move |engine: Arc<SimEngine>| {
-            let known = engine.executors.heartbeat(&signer, message).await;
-            known.map(|known| known.map(|cancel| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel }))
-        });
-        let known = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
-        known.ok_or(Refusal::RegisterAgain)
-    }
-
-    async fn results(&self, message: Results) -> Result<ResultsAck, Refusal> {
-        let owner = self.owner;
-        let answer = self.node.serve(async move |engine: Arc<SimEngine>| {
-            engine.ingestion.apply(owner, ExecutorId(message.executor_id), &message.results).await
-        });
-        let verdicts = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
-        Ok(ResultsAck { verdicts })
+impl NodeServer for SimNode {
+    async fn answer(&self, request: Request) -> Option<Answer> {
+        let door = self.process.lock().unwrap().as_ref()?.door.lock().unwrap().clone()?;
+        self.serve(async move |_| knock(&door, request).await).await
     }
 }
