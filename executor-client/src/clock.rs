@@ -4,12 +4,12 @@
 //! request, before the first reply from a node.
 
 use crate::sync::lock;
-use carillon_protocol::OffsetEstimator;
+use carillon_protocol::{Estimate, OffsetEstimator};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Offset before the first reading.
+/// Base before the first reading.
 const UNKNOWN: i64 = i64::MIN;
 
 /// The clocks of a machine.
@@ -45,8 +45,8 @@ impl TimeSource for MachineTime {
 #[derive(Debug)]
 pub(crate) struct ClusterClock {
     machine: Arc<dyn TimeSource>,
-    /// Cluster minus local, µs; [`UNKNOWN`] before the first reading.
-    offset_us: AtomicI64,
+    /// Of the newest [`Estimate`], µs; [`UNKNOWN`] before the first reading.
+    base_us: AtomicI64,
     estimator: Mutex<OffsetEstimator>,
     /// Latest time returned, epoch µs: a correction by microseconds must not let a run that was
     /// released at its due time read an earlier one.
@@ -65,7 +65,7 @@ impl ClusterClock {
     pub(crate) fn over(machine: Arc<dyn TimeSource>) -> Self {
         Self {
             machine,
-            offset_us: AtomicI64::new(UNKNOWN),
+            base_us: AtomicI64::new(UNKNOWN),
             estimator: Mutex::new(OffsetEstimator::default()),
             told_us: AtomicI64::new(UNKNOWN),
         }
@@ -78,10 +78,10 @@ impl ClusterClock {
 
     /// Cluster time, epoch µs; `None` before the first reading.
     pub(crate) fn now_us(&self) -> Option<i64> {
-        match self.offset_us.load(Ordering::Relaxed) {
+        match self.base_us.load(Ordering::Relaxed) {
             UNKNOWN => None,
-            offset => {
-                let now = self.local_us() + offset;
+            base => {
+                let now = Estimate::of_base(base).at(self.local_us());
                 Some(self.told_us.fetch_max(now, Ordering::Relaxed).max(now))
             }
         }
@@ -101,11 +101,11 @@ impl ClusterClock {
     pub(crate) fn observe(&self, sent_us: i64, received_us: i64, cluster_us: i64) {
         let mut estimator = lock(&self.estimator);
         // `local_us` truncates up to 1 µs; without the addition the estimate could lead by that.
-        let offset = estimator.observe(sent_us, received_us + 1, cluster_us);
-        let before = self.offset_us.swap(offset, Ordering::Relaxed);
-        if before != UNKNOWN && offset < before - STEP_BACK_US {
+        let estimate = estimator.observe(sent_us, received_us + 1, cluster_us);
+        let before = self.base_us.swap(estimate.base_us(), Ordering::Relaxed);
+        if before != UNKNOWN && estimate.base_us() < before - STEP_BACK_US {
             self.told_us.store(UNKNOWN, Ordering::Relaxed);
         }
-        tracing::trace!(offset_us = offset, error_us = estimator.error_us(), "clock.observed");
+        tracing::trace!(cluster_us = estimate.at(received_us), error_us = estimator.error_us(), "clock.observed");
     }
 }

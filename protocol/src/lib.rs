@@ -12,7 +12,7 @@ pub mod exchange;
 pub mod message;
 pub mod sign;
 
-pub use clock::OffsetEstimator;
+pub use clock::{DRIFT_PPM, Estimate, OffsetEstimator};
 pub use code::Code;
 pub use message::*;
 use std::time::Duration;

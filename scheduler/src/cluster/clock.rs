@@ -2,7 +2,7 @@
 //! process's monotonic clock, so that no machine's wall clock decides when something fires.
 
 use crate::store::{ClockReading, ClusterStore, Result};
-use carillon_protocol::OffsetEstimator;
+use carillon_protocol::{Estimate, OffsetEstimator};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -27,7 +27,8 @@ pub trait Clock: Send + Sync {
 #[derive(Debug)]
 pub struct ClusterClock {
     origin: Instant,
-    offset_us: AtomicI64,
+    /// Of the newest [`Estimate`].
+    base_us: AtomicI64,
     estimator: Mutex<OffsetEstimator>,
 }
 
@@ -35,7 +36,7 @@ impl ClusterClock {
     /// A clock that agrees with `store`'s after a few first readings.
     pub async fn synchronised(store: &dyn ClusterStore) -> Result<Self> {
         const FIRST_READINGS: usize = 5;
-        let clock = Self { origin: Instant::now(), offset_us: AtomicI64::new(0), estimator: Mutex::default() };
+        let clock = Self { origin: Instant::now(), base_us: AtomicI64::new(0), estimator: Mutex::default() };
         for _ in 0..FIRST_READINGS {
             clock.observe(store).await?;
         }
@@ -49,7 +50,8 @@ impl ClusterClock {
         let received = self.monotonic_us();
         // A poisoned lock only means that a reading was lost; the estimator is whole.
         let mut estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        self.offset_us.store(estimator.observe(sent, received, remote), Ordering::Relaxed);
+        // `monotonic_us` truncates up to 1 µs; without the addition the estimate could lead by that.
+        self.base_us.store(estimator.observe(sent, received + 1, remote).base_us(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -60,7 +62,7 @@ impl ClusterClock {
 
 impl Clock for ClusterClock {
     fn now_us(&self) -> i64 {
-        self.monotonic_us() + self.offset_us.load(Ordering::Relaxed)
+        Estimate::of_base(self.base_us.load(Ordering::Relaxed)).at(self.monotonic_us())
     }
 
     fn reading(&self) -> Option<ClockReading> {
