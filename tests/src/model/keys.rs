@@ -21,13 +21,15 @@ pub struct AppKey {
 
 impl AppKey {
     /// Its id.
+    #[must_use]
     pub fn id(&self) -> String {
-        format!("key of {}/{}", self.tenant, self.app)
+        format!("key-of-{}-{}", self.tenant, self.app)
     }
 
     /// Its secret, which both sides know.
+    #[must_use]
     pub fn secret(&self) -> String {
-        format!("a secret of {}/{}", self.tenant, self.app)
+        format!("a-secret-of-{}-{}", self.tenant, self.app)
     }
 
     fn to_signing_key(&self) -> SigningKey {

@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // test code
 
+mod executor_stories;
 mod faults;
 mod node;
 mod promises;

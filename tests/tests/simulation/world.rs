@@ -99,6 +99,7 @@ impl Tenant {
 /// A cluster under simulation.
 pub struct World {
     pub time: Arc<SimTime>,
+    pub dice: Arc<Dice>,
     pub trace: Arc<Trace>,
     pub net: Arc<Net>,
     pub ledger: Arc<Ledger>,
@@ -238,6 +239,7 @@ impl World {
         let ids = IdSource::after(NodeId(PEOPLE), 0);
         Arc::new(Self {
             time,
+            dice,
             trace,
             net,
             ledger,
@@ -312,6 +314,17 @@ impl World {
                 self.executors[executor].kill();
                 self.pass(down).await;
                 self.executors[executor].start();
+            }
+            Fault::Befalls { executor, ref mishap, down } => self.befall(executor, mishap, down).await,
+            Fault::Doubled { per_mille, down } => {
+                self.net.double(per_mille as u64);
+                self.pass(down).await;
+                self.net.double(0);
+            }
+            Fault::Overtaken { per_mille, down } => {
+                self.net.reorder(per_mille as u64);
+                self.pass(down).await;
+                self.net.reorder(0);
             }
             Fault::StoreAway { node, down } => {
                 let hit = self.nodes.iter().enumerate().filter(|(index, _)| node.is_none_or(|node| node == *index));

@@ -17,8 +17,8 @@ use super::keys::AppKey;
 use super::net::Broken;
 use super::random::SeededRandom;
 use super::{Dice, Net, SimTime, Trace, messages};
-use carillon_executor::Executor;
 use carillon_executor::simulation::{Process as _, SimulatedExecutor, Surroundings};
+use carillon_executor::{BuildError, Executor};
 use carillon_protocol::exchange::{Answer, Request};
 use carrier::{NodeCarrier, Servers, origin_of};
 use handlers::{Work, handle};
@@ -128,6 +128,11 @@ impl SimExecutor {
         self.process.lock().unwrap().clone()
     }
 
+    /// Whether a process runs here.
+    pub fn is_running(&self) -> bool {
+        self.process().is_some()
+    }
+
     /// How many runs processes started from now on run and hold at a time. The rest is refused as busy.
     pub fn limit(&self, capacity: usize, held_max: usize) {
         *self.room.lock().unwrap() = Room { capacity, held_max };
@@ -148,6 +153,8 @@ impl SimExecutor {
         let tasks = Tasks::new(self.parts.time.clone());
         let executor = match self.build(&name, &tasks) {
             Ok(executor) => executor,
+            // A mistake of the simulation's own.
+            Err(BuildError::Invalid { setting, reason }) => panic!("{setting}: {reason}"),
             // As an operator meets it: the journal cannot be written.
             Err(error) => return self.note(format!("process {name} does not start: {error}")),
         };
@@ -164,7 +171,7 @@ impl SimExecutor {
         }));
     }
 
-    fn build(&self, name: &str, tasks: &Arc<Tasks>) -> Result<SimulatedExecutor, carillon_executor::BuildError> {
+    fn build(&self, name: &str, tasks: &Arc<Tasks>) -> Result<SimulatedExecutor, BuildError> {
         let (parts, Room { capacity, held_max }) = (self.parts.clone(), *self.room.lock().unwrap());
         let work = Arc::new(Work { machine: self.index, parts, tasks: tasks.clone(), server: OnceLock::new() });
         let key = &self.parts.key;
