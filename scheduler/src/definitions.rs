@@ -5,9 +5,11 @@
 
 use crate::domain::audit::AuditNote;
 use crate::domain::task::TaskSpec;
-use crate::domain::{AccessScope, LogId, Reason, TaskId};
+use crate::domain::{LogId, Reason, TaskId};
 use crate::engine::Engine;
-use crate::store::{Activity, NewTask, PausedTask, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent};
+use crate::store::{
+    Activity, DefinitionStore, NewTask, PausedTask, Result, SqlStore, Store, TaskChange, TaskView, Unsent,
+};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -33,24 +35,24 @@ pub fn change_of(before: TaskView, spec: TaskSpec, activity: Activity) -> TaskCh
 }
 
 /// Changes definitions, for the API and for the engine itself.
-#[derive(Clone)]
-pub struct TaskDefinitions {
-    engine: Arc<Engine<SqlStore>>,
-    store: SqlStore,
+pub struct TaskDefinitions<S: Store = SqlStore> {
+    engine: Arc<Engine<S>>,
+    store: S,
     /// Wakes the urgent loader.
     wake: Arc<Notify>,
 }
 
-impl TaskDefinitions {
+impl<S: Store + DefinitionStore + 'static> TaskDefinitions<S> {
     /// Over the node's parts.
-    pub fn new(engine: Arc<Engine<SqlStore>>, store: SqlStore, wake: Arc<Notify>) -> Self {
+    pub fn new(engine: Arc<Engine<S>>, store: S, wake: Arc<Notify>) -> Self {
         Self { engine, store, wake }
     }
 
     /// The same, whose next change writes these notes into the audit.
     #[must_use]
     pub fn noting(&self, notes: Vec<AuditNote>) -> Self {
-        Self { store: self.store.noting(notes), ..self.clone() }
+        let (engine, wake) = (self.engine.clone(), self.wake.clone());
+        Self { engine, store: self.store.noting(notes), wake }
     }
 
     /// Creates and changes tasks (checked), all or none. Returns what could not be revoked of
@@ -90,8 +92,7 @@ impl TaskDefinitions {
 
     /// The task with that id, of any tenant.
     pub async fn find(&self, id: TaskId) -> Result<Option<TaskView>> {
-        let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
-        Ok(self.store.list_tasks(&AccessScope::All, &filter).await?.into_iter().next())
+        self.store.task(id).await
     }
 
     /// Asks executors for what they hold unstarted. Should it not come to that, or to its end, the marks of the change's

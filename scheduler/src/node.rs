@@ -1,11 +1,14 @@
 //! A node as a process: runs the engine's parts at their periods, serves HTTP, supervises both, and
 //! leaves without losing or delaying anything.
 
+mod core;
+
+pub use core::NodeCore;
+
 use crate::api;
 use crate::auth::{AddressRule, Authenticator, FIRST_USER, KeyRing, Provider, SessionTimes, Throttle, check_password};
 use crate::cluster::{Clock, ClusterClock, await_free_name};
-use crate::definitions::TaskDefinitions;
-use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};
+use crate::dispatch::{DispatchSettings, HttpTransport, Pump, Tails};
 use crate::domain::audit::Actor;
 use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
@@ -17,7 +20,7 @@ use crate::queue::LoaderSettings;
 use crate::settings::{Settings, host_name, ms};
 use crate::store::{EncryptionKeys, NodeInfo, SqlStore};
 use crate::tls::Listener;
-use crate::workers::{self, Parts, RunEndSignal, Workers};
+use crate::workers::{EnginePeriods, ProcessParts, ProcessPeriods, Workers};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
 use secrecy::ExposeSecret;
@@ -25,8 +28,6 @@ use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
 /// Interval between two checks whether the parts still run.
 const PULSE: Duration = Duration::from_secs(1);
@@ -35,9 +36,6 @@ const PULSE: Duration = Duration::from_secs(1);
 /// dispatch of one second's runs would fall on the very instant at which executors start
 /// another's, and on one machine they would make each other late.
 const STAGGER_MS: i64 = 350;
-
-/// How long returning runs may take at shutdown when the database is unavailable.
-const FAREWELL_MAX: Duration = Duration::from_secs(15);
 
 /// Runs a node until `shutdown` completes.
 ///
@@ -60,35 +58,30 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let engine_settings = engine_settings(&settings);
     let offline_after_ms = engine_settings.offline_after_ms;
     await_free_name(&store, &info, offline_after_ms).await?;
-    let engine = Engine::join(Arc::new(store.clone()), clock.clone(), Arc::new(transport), &info, engine_settings)
-        .await
-        .with_context(unusable)?;
-    let engine = Arc::new(engine);
-    engine.look().await?;
+    let core = NodeCore::join(store.clone(), clock, Arc::new(transport), &info, engine_settings);
+    let core = core.await.with_context(unusable)?;
+    let (parts, stop) = (core.parts.clone(), core.stop.clone());
+    let engine = parts.engine.clone();
     say_joined(&engine, &info, &store);
 
     let authenticator = authenticator(&store, &settings);
     make_first_user(&authenticator, &engine, &settings, &info.actor()).await.with_context(unusable)?;
 
-    let stop = CancellationToken::new();
-    let wake = Arc::new(Notify::new());
-    let ended = Arc::new(RunEndSignal::default());
-    let definitions = Arc::new(TaskDefinitions::new(engine.clone(), store.clone(), wake.clone()));
     let tails = Arc::new(Tails::default());
     let streams = Arc::new(Streams::new(stop.clone()));
     let messages = api::ExecutorMessages {
         engine: engine.clone(),
         addresses,
         settings: executor_settings(&settings),
-        ended: ended.clone(),
-        wake: wake.clone(),
+        ended: parts.ended.clone(),
+        wake: parts.wake.clone(),
     };
     let requests_per_second = settings.executors.requests_per_second;
     let api = api::Api {
         engine: engine.clone(),
         store: store.clone(),
-        definitions: definitions.clone(),
-        ended: ended.clone(),
+        definitions: parts.definitions.clone(),
+        ended: parts.ended.clone(),
         door: api::ExecutorsDoor::new(messages, keys.clone(), Arc::new(store.clone()), requests_per_second),
         keys: keys.clone(),
         trusted_proxies: settings.server.trusted_proxies.clone(),
@@ -102,7 +95,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         tails: tails.clone(),
         streams: streams.clone(),
         node_name: info.name.clone(),
-        wake: wake.clone(),
+        wake: parts.wake.clone(),
         waiting: api::WaitSlots::default(),
         stop: stop.clone(),
         cached: api::CachedAnswers::default(),
@@ -117,32 +110,18 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let (server, handle) = api::server(api, listener, tls)?;
     let server = tokio::spawn(server);
 
-    let pump = Pump::start(
-        engine.dispatcher.clone(),
-        engine.queue.clone(),
-        engine.clock.clone(),
-        PumpSettings { lead_ms: engine_settings.dispatch.lead_ms },
-    )?;
-    let parts = Parts {
-        engine: engine.clone(),
-        clock,
-        keys: keys.clone(),
-        certificate,
-        store: store.clone(),
-        wake,
-        reap: Arc::default(),
-        ended,
-        definitions,
-        watcher: Watcher::new(engine.clone(), store.clone(), streams),
-    };
-    let mut workers = workers::start(parts, &settings, &stop);
+    let pump = Pump::start(core.pump())?;
+    let watcher = Watcher::new(engine, store.clone(), streams);
+    let process = Arc::new(ProcessParts { keys: keys.clone(), certificate, store: store.clone(), watcher });
+    let all =
+        parts.workers(&EnginePeriods::of(&settings)).into_iter().chain(process.workers(&ProcessPeriods::of(&settings)));
+    let mut workers = Workers::new();
+    for work in all {
+        workers.spawn(work.turn(stop.clone()));
+    }
     let failure = watch(&mut workers, &pump, &server, shutdown).await;
 
-    tracing::info!("stopping: no new task logs, no new claims");
-    stop.cancel();
-    end(&mut workers).await;
-    pump.stop().await;
-    say_farewell(&engine, &keys, &store).await;
+    core.leave(&mut workers, pump.stop(), note_key_uses(&keys, &store)).await;
     tails.close();
     handle.stop(true).await;
     store.close().await;
@@ -150,11 +129,9 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     failure.map_or(Ok(()), Err)
 }
 
-async fn end(workers: &mut Workers) {
-    while let Some(ended) = workers.join_next().await {
-        if let Err(error) = ended {
-            tracing::error!(%error, "a worker panicked");
-        }
+async fn note_key_uses(keys: &KeyRing, store: &SqlStore) {
+    if let Err(error) = keys.note_uses(store).await {
+        tracing::warn!(%error, "the last use of keys was not noted");
     }
 }
 
@@ -357,7 +334,7 @@ fn executor_settings(settings: &Settings) -> ExecutorSettings {
 /// Waits for the call to stop, or for a part to fail.
 async fn watch(
     workers: &mut Workers,
-    pump: &Pump,
+    pump: &Pump<SqlStore>,
     server: &tokio::task::JoinHandle<std::io::Result<()>>,
     shutdown: impl Future<Output = ()>,
 ) -> Option<anyhow::Error> {
@@ -381,43 +358,6 @@ async fn watch(
                     return Some(anyhow!("the HTTP server ended by itself"));
                 }
             }
-        }
-    }
-}
-
-/// Promise 7: what this node holds goes back before it leaves.
-async fn say_farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
-    if tokio::time::timeout(FAREWELL_MAX, farewell(engine, keys, store)).await.is_err() {
-        tracing::error!(
-            "gave up returning queued runs: the database does not answer; other nodes take them after the offline time-out"
-        );
-    }
-}
-
-async fn farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
-    let mut tries = 0;
-    loop {
-        match engine.loader.give_back().await {
-            Ok(returned) => {
-                tracing::info!(runs = returned, "queued runs returned");
-                break;
-            }
-            Err(error) => {
-                tries += 1;
-                tracing::warn!(%error, tries, "returning queued runs failed; trying again");
-                tokio::time::sleep(Duration::from_millis(500)).await;
-            }
-        }
-    }
-    for (what, done) in [
-        ("release the pre-generation lease", engine.pregenerator.release().await),
-        ("note the last use of keys", keys.note_uses(store).await),
-        ("release the housekeeping lease", engine.housekeeper.release().await),
-        ("release the lease of statistics", engine.aggregator.release().await),
-        ("leave the cluster", engine.membership.leave().await),
-    ] {
-        if let Err(error) = done {
-            tracing::warn!(%error, what, "shutdown incomplete; the other nodes notice after the offline time-out");
         }
     }
 }

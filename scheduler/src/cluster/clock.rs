@@ -2,12 +2,14 @@
 //! process's monotonic clock, so that no machine's wall clock decides when something fires.
 
 use crate::store::{ClockReading, ClusterStore, Result};
+use async_trait::async_trait;
 use carillon_protocol::{Estimate, OffsetEstimator};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Cluster time, handed in wherever time matters.
+#[async_trait]
 pub trait Clock: Send + Sync {
     /// Cluster time, epoch µs. Never ahead of the database's clock.
     fn now_us(&self) -> i64;
@@ -15,6 +17,11 @@ pub trait Clock: Send + Sync {
     /// Cluster time, epoch ms.
     fn now_ms(&self) -> i64 {
         self.now_us().div_euclid(1_000)
+    }
+
+    /// Takes one reading of the database's clock, for a clock that is kept in step with it.
+    async fn observe(&self, _store: &dyn ClusterStore) -> Result<()> {
+        Ok(())
     }
 
     /// How this machine's own clock stands to it, if that is measured. Informational only: nothing depends on it.
@@ -43,8 +50,18 @@ impl ClusterClock {
         Ok(clock)
     }
 
-    /// Takes one reading of the database's clock.
-    pub async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
+    fn monotonic_us(&self) -> i64 {
+        i64::try_from(self.origin.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+}
+
+#[async_trait]
+impl Clock for ClusterClock {
+    fn now_us(&self) -> i64 {
+        Estimate::of_base(self.base_us.load(Ordering::Relaxed)).at(self.monotonic_us())
+    }
+
+    async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
         let sent = self.monotonic_us();
         let remote = store.now_us().await?;
         let received = self.monotonic_us();
@@ -53,16 +70,6 @@ impl ClusterClock {
         // `monotonic_us` truncates up to 1 µs; without the addition the estimate could lead by that.
         self.base_us.store(estimator.observe(sent, received + 1, remote).base_us(), Ordering::Relaxed);
         Ok(())
-    }
-
-    fn monotonic_us(&self) -> i64 {
-        i64::try_from(self.origin.elapsed().as_micros()).unwrap_or(i64::MAX)
-    }
-}
-
-impl Clock for ClusterClock {
-    fn now_us(&self) -> i64 {
-        Estimate::of_base(self.base_us.load(Ordering::Relaxed)).at(self.monotonic_us())
     }
 
     fn reading(&self) -> Option<ClockReading> {

@@ -187,6 +187,24 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         Ok(took)
     }
 
+    /// Cancels a run that has not ended, as it was read: at once where no executor has it, else as [`Canceller::stop`] does;
+    /// `message` says why, for people. `store` writes it down, and what it notes in the audit. `false` when the run has
+    /// changed since it was read.
+    pub async fn cancel_by(
+        &self,
+        store: &S,
+        dispatched: &DispatchedRun,
+        reason: Reason,
+        message: &str,
+    ) -> Result<bool> {
+        if dispatched.run.status == Status::Dispatched {
+            return Ok(self.stop_by(store, vec![dispatched.clone()], reason).await?.noted > 0);
+        }
+        let (finished_at, message) = (self.clock.now_ms(), message.to_owned());
+        let change = Transition { message, finished_at, ..Transition::of(&dispatched.run, Status::Cancelled, reason) };
+        Ok(!store.change(&[change]).await?.is_empty())
+    }
+
     async fn note_and_revoke(&self, store: &S, runs: Vec<DispatchedRun>, reason: Reason) -> Result<Revocation> {
         let keys: Vec<(LogId, i64)> =
             runs.iter().map(|dispatched| (dispatched.run.id, dispatched.run.version)).collect();

@@ -28,7 +28,7 @@ pub use dispatcher::{DispatchParts, DispatchSettings, Dispatcher};
 pub use ended_runs::EndedRuns;
 pub use http::HttpTransport;
 pub use output::{OUTPUT_STATUSES, OutputReader, OutputStatus, Reading, Wanted};
-pub use pump::{Pump, PumpSettings};
+pub use pump::{Pump, PumpCore, PumpSettings};
 pub use signed::{SignedTransport, TransportParts};
 pub use tail::{NoTailSlot, RunSource, TailClient, TailEnd, TailEvent, TailSlot, Tails, follow};
 pub use tasks::TaskCache;

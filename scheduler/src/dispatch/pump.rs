@@ -1,16 +1,20 @@
-//! The dispatcher's own thread: sleeps until the next run is due within the lead, wakes for an
-//! earlier arrival, and starts a bounded number of batches at a time. The bound is on the work in
-//! the database; how many runs are being sent is the queue's to bound, for each tenant by itself.
+//! From the queue to the dispatcher: what is due within the lead leaves in a bounded number of batches at a time. The bound
+//! is on the work in the database; how many runs are being sent is the queue's to bound, for each tenant by itself.
+//!
+//! [`PumpCore`] is the loop, whoever turns it: [`Pump`] on a thread of its own, which sleeps until the next run is due and
+//! wakes for an earlier arrival; the simulator as a task, on virtual time.
 
 use super::Dispatcher;
 use crate::cluster::Clock;
-use crate::queue::RunQueue;
+use crate::queue::{Batch, RunQueue};
 use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::future::ready;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 /// Batches between the queue and their mark at a time.
@@ -26,49 +30,95 @@ pub struct PumpSettings {
     pub lead_ms: i64,
 }
 
-/// A running dispatcher thread.
-pub struct Pump {
+/// The pump without the thread that turns it.
+pub struct PumpCore<S: ?Sized> {
+    dispatcher: Arc<Dispatcher<S>>,
     queue: Arc<RunQueue>,
-    thread: std::thread::JoinHandle<()>,
+    clock: Arc<dyn Clock>,
+    settings: PumpSettings,
+    permits: Arc<Semaphore>,
     batches: TaskTracker,
 }
 
-impl Pump {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// When the system gives no thread.
-    pub fn start<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized + 'static>(
+impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized + 'static> PumpCore<S> {
+    /// Over the node's parts.
+    pub fn new(
         dispatcher: Arc<Dispatcher<S>>,
         queue: Arc<RunQueue>,
         clock: Arc<dyn Clock>,
         settings: PumpSettings,
-    ) -> std::io::Result<Self> {
-        let runtime = Handle::current();
-        let batches = TaskTracker::new();
-        let (tracker, source) = (batches.clone(), Arc::clone(&queue));
-        let thread = std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || {
-            let permits = Arc::new(Semaphore::new(BATCHES_MAX));
-            let until = || clock.now_ms() + settings.lead_ms;
-            // First the permit, then the runs: what is most urgent is chosen as late as can be.
-            // Fails only when the semaphore is closed, which never happens.
-            while let Ok(permit) = runtime.block_on(Arc::clone(&permits).acquire_owned()) {
-                let Some(batch) = source.wait(until, BATCH_RUNS) else { break };
-                let dispatcher = Arc::clone(&dispatcher);
-                tracker.spawn_on(
-                    async move {
-                        let count = batch.runs.len();
-                        let done = AssertUnwindSafe(dispatcher.dispatch_batch(batch, permit)).catch_unwind();
-                        if done.await.is_err() {
-                            // The loader finds their rows again: overdue and still queued.
-                            tracing::error!(runs = count, "the dispatcher panicked while processing a batch");
-                        }
-                    },
-                    &runtime,
-                );
-            }
-        })?;
-        Ok(Self { queue, thread, batches })
+    ) -> Self {
+        let (permits, batches) = (Arc::new(Semaphore::new(BATCHES_MAX)), TaskTracker::new());
+        Self { dispatcher, queue, clock, settings, permits, batches }
+    }
+
+    /// Turns as a task: hands each batch to `spawn`, until the queue is closed.
+    pub async fn run(&self, spawn: impl Fn(BoxFuture<'static, ()>)) {
+        self.turn(move || self.queue.ready(move || self.until(), BATCH_RUNS), spawn).await;
+    }
+
+    /// Turns on a thread of its own, which sleeps between two batches.
+    fn block(&self, runtime: &Handle) {
+        let next = || ready(self.queue.wait(|| self.until(), BATCH_RUNS));
+        runtime.block_on(self.turn(next, |batch| drop(runtime.spawn(batch))));
+    }
+
+    async fn turn<F>(&self, next: impl Fn() -> F, spawn: impl Fn(BoxFuture<'static, ()>))
+    where
+        F: Future<Output = Option<Batch>>,
+    {
+        // First the permit, then the runs: what is most urgent is chosen as late as can be.
+        // Fails only when the semaphore is closed, which never happens.
+        while let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await {
+            let Some(batch) = next().await else { break };
+            let dispatched = dispatch(Arc::clone(&self.dispatcher), batch, permit);
+            spawn(Box::pin(self.batches.track_future(dispatched)));
+        }
+    }
+
+    /// What is due by then may leave, ms.
+    fn until(&self) -> i64 {
+        self.clock.now_ms() + self.settings.lead_ms
+    }
+
+    /// Takes no more runs and waits until every batch on its way has arrived; `turned` completes when the loop has ended. The
+    /// queue keeps what was not taken.
+    pub async fn stop(&self, turned: impl Future<Output = ()>) {
+        self.queue.close();
+        turned.await;
+        self.batches.close();
+        self.batches.wait().await;
+    }
+}
+
+async fn dispatch<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized>(
+    dispatcher: Arc<Dispatcher<S>>,
+    batch: Batch,
+    permit: OwnedSemaphorePermit,
+) {
+    let count = batch.runs.len();
+    if AssertUnwindSafe(dispatcher.dispatch_batch(batch, permit)).catch_unwind().await.is_err() {
+        // The loader finds their rows again: overdue and still queued.
+        tracing::error!(runs = count, "the dispatcher panicked while processing a batch");
+    }
+}
+
+/// A running dispatcher thread.
+pub struct Pump<S: ?Sized> {
+    core: Arc<PumpCore<S>>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized + 'static> Pump<S> {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(core: PumpCore<S>) -> std::io::Result<Self> {
+        let (runtime, core) = (Handle::current(), Arc::new(core));
+        let turned = Arc::clone(&core);
+        let thread = std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || turned.block(&runtime))?;
+        Ok(Self { core, thread })
     }
 
     /// Whether the thread has ended (it only does when it is stopped, or by a fault).
@@ -76,15 +126,14 @@ impl Pump {
         self.thread.is_finished()
     }
 
-    /// Stops taking runs and waits until every batch on its way has arrived. The queue keeps what
-    /// was not taken.
+    /// Stops it as [`PumpCore::stop`] does.
     pub async fn stop(self) {
-        self.queue.close();
-        let thread = self.thread;
-        if !matches!(tokio::task::spawn_blocking(move || thread.join()).await, Ok(Ok(()))) {
-            tracing::error!("the dispatcher thread panicked");
-        }
-        self.batches.close();
-        self.batches.wait().await;
+        let Self { core, thread } = self;
+        core.stop(async {
+            if !matches!(tokio::task::spawn_blocking(move || thread.join()).await, Ok(Ok(()))) {
+                tracing::error!("the dispatcher thread panicked");
+            }
+        })
+        .await;
     }
 }

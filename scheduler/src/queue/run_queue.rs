@@ -6,7 +6,7 @@ use super::fair_queue::Admission;
 use super::shared::{Inner, Shared};
 use crate::domain::{LogId, Run};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The clock behind a wait may be corrected: it is asked again after this long.
@@ -21,6 +21,16 @@ pub struct RunQueue {
     recheck: Duration,
     /// Runs that wait for others to end, beside the order.
     pub blocked: BlockedRuns,
+}
+
+/// What a look at the queue found.
+enum Look {
+    /// Runs to dispatch.
+    Found(Batch),
+    /// None for so long, unless the queue changes.
+    Nothing(Duration),
+    /// That it is over.
+    Closed,
 }
 
 impl RunQueue {
@@ -74,7 +84,7 @@ impl RunQueue {
         let after = inner.order.next_look();
         drop(inner);
         if after.is_some_and(|after| before.is_none_or(|before| after < before)) {
-            self.shared.changed.notify_all();
+            self.shared.changed.notify();
         }
     }
 
@@ -84,24 +94,44 @@ impl RunQueue {
         self.batch(&mut self.shared.lock(), until, max)
     }
 
-    /// Waits until runs can be taken by the instant that `until` tells (asked again at each
+    /// Lets the thread wait until runs can be taken by the instant that `until` tells (asked again at each
     /// wake-up, at least every 100 ms), then takes up to `max`. `None` once the queue is closed.
     pub fn wait(&self, until: impl Fn() -> i64, max: usize) -> Option<Batch> {
         let mut inner = self.shared.lock();
         loop {
-            if inner.closed {
-                return None;
+            match self.look(&mut inner, until(), max) {
+                Look::Found(batch) => return Some(batch),
+                Look::Nothing(wait) => inner = self.shared.changed.block(inner, wait),
+                Look::Closed => return None,
             }
-            let now = until();
-            let batch = self.batch(&mut inner, now, max);
-            if !batch.runs.is_empty() {
-                return Some(batch);
-            }
-            let wait = inner.order.next_look().map_or(self.recheck, |at| {
-                Duration::from_millis(u64::try_from(at - now).unwrap_or(0)).min(self.recheck)
-            });
-            inner = self.shared.changed.wait_timeout(inner, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// The same for a task.
+    pub async fn ready(&self, until: impl Fn() -> i64, max: usize) -> Option<Batch> {
+        loop {
+            let looked = self.look(&mut self.shared.lock(), until(), max);
+            match looked {
+                Look::Found(batch) => return Some(batch),
+                Look::Nothing(wait) => self.shared.changed.wait(wait).await,
+                Look::Closed => return None,
+            }
+        }
+    }
+
+    fn look(&self, inner: &mut Inner, until: i64, max: usize) -> Look {
+        if inner.closed {
+            return Look::Closed;
+        }
+        let batch = self.batch(inner, until, max);
+        if !batch.runs.is_empty() {
+            return Look::Found(batch);
+        }
+        Look::Nothing(
+            inner.order.next_look().map_or(self.recheck, |at| {
+                Duration::from_millis(u64::try_from(at - until).unwrap_or(0)).min(self.recheck)
+            }),
+        )
     }
 
     fn batch(&self, inner: &mut Inner, until: i64, max: usize) -> Batch {
@@ -115,7 +145,7 @@ impl RunQueue {
     /// Wakes the dispatcher for the last time.
     pub fn close(&self) {
         self.shared.lock().closed = true;
-        self.shared.changed.notify_all();
+        self.shared.changed.notify();
     }
 
     /// Whether this run is inside or under way, at least as new.
@@ -232,6 +262,29 @@ mod tests {
         queue.close();
         assert!(woken(&waiter).is_none());
         assert!(queue.wait(|| 0, 10).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_task_waits_as_a_thread_does() {
+        let queue = patient(10);
+        queue.push([run(1, 1_000_000)]);
+        let waits = |queue: &Arc<RunQueue>| {
+            let source = Arc::clone(queue);
+            tokio::spawn(async move { source.ready(|| 0, 10).await })
+        };
+        let waiter = waits(&queue);
+        tokio::task::yield_now().await;
+        queue.push([run(2, 0)]);
+        assert_eq!(ids(&waiter.await.unwrap().unwrap()), [2], "an earlier arrival wakes it");
+        let waiter = waits(&queue);
+        tokio::task::yield_now().await;
+        queue.close();
+        assert!(waiter.await.unwrap().is_none(), "and the end does");
+        let clock = AtomicI64::new(0);
+        let queue = RunQueue::new(10);
+        queue.push([run(1, 1_000_000)]);
+        let corrected = queue.ready(|| clock.fetch_add(999_999, Ordering::Relaxed), 10);
+        assert_eq!(ids(&corrected.await.unwrap()), [1], "the clock is asked again");
     }
 
     #[test]

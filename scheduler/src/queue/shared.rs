@@ -4,12 +4,40 @@ use super::fair_queue::FairQueue;
 use crate::domain::{LogId, Run, TenantId};
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
 
 /// What the queue has in common with the batches that left it.
 #[derive(Default)]
 pub(super) struct Shared {
     inner: Mutex<Inner>,
-    pub changed: Condvar,
+    pub changed: Changed,
+}
+
+/// Wakes whoever waits for the queue: a thread, or a task.
+#[derive(Default)]
+pub(super) struct Changed {
+    thread: Condvar,
+    task: Notify,
+}
+
+impl Changed {
+    pub fn notify(&self) {
+        self.thread.notify_all();
+        // Kept for a task that has looked and does not wait yet.
+        self.task.notify_one();
+    }
+
+    /// Lets the thread sleep until there is a change, at most for so long.
+    pub fn block<'a>(&self, inner: MutexGuard<'a, Inner>, most: Duration) -> MutexGuard<'a, Inner> {
+        self.thread.wait_timeout(inner, most).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Completes when there is a change, or after so long.
+    pub async fn wait(&self, most: Duration) {
+        // Either way the queue is looked at again.
+        drop(tokio::time::timeout(most, self.task.notified()).await);
+    }
 }
 
 #[derive(Default)]
@@ -63,7 +91,7 @@ impl Shared {
         }
         if std::mem::take(&mut inner.passed_over) {
             drop(inner);
-            self.changed.notify_all();
+            self.changed.notify();
         }
     }
 

@@ -4,10 +4,9 @@
 use super::dialect::Kind;
 use super::quotas::TaskRoom;
 use super::sql_store::Transaction;
-use super::task_views::{Activity, audited_task};
-use super::tasks::{IfThere, NewTask};
+use super::tasks::IfThere;
 use super::values::{list, to_json};
-use super::{Result, Signer, SqlStore};
+use super::{Activity, NewTask, Result, Signer, SqlStore, audited_task};
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::TaskSpec;
 use crate::domain::{Action, Owner, TaskId, UserId};

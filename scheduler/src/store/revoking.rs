@@ -1,6 +1,5 @@
 //! What a change of a task revokes: runs that were written ahead, and what executors hold of it.
 
-use super::DispatchedRun;
 use super::attempts::delete_logs;
 use super::dialect::Sql;
 use super::error::Result;
@@ -8,6 +7,7 @@ use super::rows;
 use super::sql::{DISPATCHED, GIVEN_UP, ID, ID_VERSION, REVOCATIONS};
 use super::sql_store::{SqlStore, Transaction};
 use super::values::to_json;
+use super::{DispatchedRun, Unsent};
 use crate::domain::task::NEVER;
 use crate::domain::{LogId, Reason, Status, TaskId};
 use sea_orm::Value;
@@ -46,9 +46,6 @@ statements!(
     },
     UNCOUNT = |_| "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}".into(),
 );
-
-/// What a stop or an edit found with executors.
-pub type Unsent = Vec<DispatchedRun>;
 
 /// What a change of a task revokes.
 pub(super) struct Revocation {

@@ -1,4 +1,4 @@
-//! Tasks as the API shows and lists them.
+//! Tasks as the API lists them.
 
 use super::conditions::Conditions;
 use super::error::Result;
@@ -7,117 +7,9 @@ use super::rows;
 use super::sql_store::SqlStore;
 use super::task_columns::{markers, read_spec, spec_list};
 use super::template::Text as _;
-use crate::domain::task::TaskSpec;
+use super::{Activity, TaskState, TaskView};
 use crate::domain::{AccessScope, Owner, TaskId, TenantId};
 use sea_orm::{QueryResult, Value};
-
-/// Whether a task fires by itself, and why not.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Activity {
-    /// It fires.
-    pub started: bool,
-    /// It is paused (and not started), and this is why.
-    pub pause_note: Option<String>,
-}
-
-impl Activity {
-    /// Started or stopped.
-    #[must_use]
-    pub fn of(started: bool) -> Self {
-        Self { started, pause_note: None }
-    }
-
-    /// In a word.
-    #[must_use]
-    pub fn state(&self) -> TaskState {
-        match (self.started, &self.pause_note) {
-            (true, _) => TaskState::Started,
-            (false, Some(_)) => TaskState::Paused,
-            (false, None) => TaskState::Stopped,
-        }
-    }
-}
-
-/// What a task's activity is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskState {
-    /// It fires by itself.
-    Started,
-    /// It does not.
-    Stopped,
-    /// It does not, and a note says why.
-    Paused,
-}
-
-/// Every state with its word in the API.
-pub const TASK_STATES: [(TaskState, &str); 3] =
-    [(TaskState::Started, "started"), (TaskState::Stopped, "stopped"), (TaskState::Paused, "paused")];
-
-impl TaskState {
-    /// The word in the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        TASK_STATES[self as usize].1
-    }
-
-    /// The state of that word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        TASK_STATES.iter().find(|(_, known)| *known == word).map(|(state, _)| *state)
-    }
-}
-
-/// A task as the API shows it.
-#[derive(Debug, Clone)]
-pub struct TaskView {
-    /// Id.
-    pub id: TaskId,
-    /// Whose it is.
-    pub owner: Owner,
-    /// Tenant's name.
-    pub tenant: String,
-    /// App's name.
-    pub app: String,
-    /// The definition.
-    pub spec: TaskSpec,
-    /// Whether it fires by itself.
-    pub activity: Activity,
-    /// Grows with every edit, start and stop.
-    pub revision: i64,
-    /// Watermark, epoch ms, or [`NEVER`].
-    pub next_fire_at: i64,
-    /// Where a fixed rate counts from, ms.
-    pub anchor_at: i64,
-    /// Fires of the schedule written since it was started.
-    pub fires: i64,
-    /// Runs that failed since the last success.
-    pub failures_in_row: i32,
-    /// When it was paused, ms, or 0.
-    pub paused_at: i64,
-    /// ms.
-    pub created_at: i64,
-    /// ms.
-    pub updated_at: i64,
-}
-
-/// What the audit keeps of a task: what people define, not what the engine counts.
-#[must_use]
-pub fn audited_task(spec: &TaskSpec, activity: &Activity) -> Option<String> {
-    let Ok(serde_json::Value::Object(mut fields)) = serde_json::to_value(spec) else { return None };
-    fields.insert("started".to_owned(), activity.started.into());
-    fields.insert("pause_note".to_owned(), activity.pause_note.clone().into());
-    Some(serde_json::Value::Object(fields).to_string())
-}
-
-impl TaskView {
-    /// After which instant (ms) the fires of another definition count from an edit at `now` on: an
-    /// edit that leaves the schedule alone also owes what was not written yet.
-    #[must_use]
-    pub fn fires_after(&self, spec: &TaskSpec, activity: &Activity, now: i64) -> i64 {
-        let goes_on = self.activity.started && activity.started && self.spec.fires_like(spec);
-        if goes_on { now.min(self.next_fire_at.saturating_sub(1)) } else { now }
-    }
-}
 
 /// Which tasks to list.
 #[derive(Debug, Clone, Default)]

@@ -4,41 +4,15 @@
 use super::dialect::Sql;
 use super::error::{Result, StoreError};
 use super::planning::fires_before;
-use super::revoking::{Revocation, Unsent};
+use super::revoking::Revocation;
 use super::sql_store::{SqlStore, Transaction, retrying};
 use super::task_columns::{SPEC_COLUMNS, markers, spec_list, spec_set, spec_values};
-use super::task_views::{Activity, TaskView};
 use super::template::Text as _;
+use super::{NewTask, TaskChange, TaskView, Unsent};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use crate::domain::{Owner, Reason, Refusal, TaskId, TenantId};
 use sea_orm::Value;
 use std::collections::BTreeMap;
-
-/// A task to be.
-#[derive(Debug, Clone)]
-pub struct NewTask {
-    /// Id.
-    pub id: TaskId,
-    /// Whose it is.
-    pub owner: Owner,
-    /// The definition, checked.
-    pub spec: TaskSpec,
-    /// Whether it fires at once.
-    pub activity: Activity,
-}
-
-/// Another definition or state for a task.
-#[derive(Debug, Clone)]
-pub struct TaskChange {
-    /// As the caller saw it; its revision must still be current.
-    pub before: TaskView,
-    /// The definition, checked.
-    pub spec: TaskSpec,
-    /// Whether it fires.
-    pub activity: Activity,
-    /// Why what was written ahead is cancelled.
-    pub reason: Reason,
-}
 
 /// What to do about a task of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

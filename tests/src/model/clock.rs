@@ -1,6 +1,8 @@
 //! One source of time for all, and clocks that lag behind it.
 
+use async_trait::async_trait;
 use carillon::cluster::Clock;
+use carillon::store::{ClusterStore, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::time::Instant;
@@ -77,8 +79,14 @@ impl SimClock {
     }
 }
 
+#[async_trait]
 impl Clock for SimClock {
     fn now_us(&self) -> i64 {
         self.time.now_us() - self.lag_us.load(Ordering::Relaxed)
+    }
+
+    /// Asks as the product's clock does, and lags as before.
+    async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
+        store.now_us().await.map(drop)
     }
 }

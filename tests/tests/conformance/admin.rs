@@ -2,10 +2,12 @@
 
 use async_trait::async_trait;
 use carillon::domain::quota::Quotas;
-use carillon::domain::{AccessScope, AppId, LogId, Owner, TaskId, TenantId};
+use carillon::domain::rules::MaintenanceWindow;
+use carillon::domain::statistics::{Figures, Grain, Step};
+use carillon::domain::{AccessScope, AppId, BackfillId, LogId, Owner, TaskId, TenantId, WindowId};
 use carillon::store::{
-    KeptAttempt, LogFilter, LogView, NewRun, NewTask, Result, Skip, Skipped, SqlStore, StartedRun, TaskChange,
-    TaskFilter, TaskView, Unsent,
+    AppFilter, AppView, Backfill, FiguresFilter, KeptAttempt, LogFilter, LogView, NewRun, NewTask, Result, Skip,
+    Skipped, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView, Unsent,
 };
 use carillon_tests::Database;
 use carillon_tests::model::ModelStore;
@@ -18,6 +20,26 @@ pub trait Admin: Send + Sync {
     async fn make_app(&self, ids: [i64; 2], tenant: &str, app: &str) -> Owner;
     /// Makes, edits, starts and stops tasks, all or none.
     async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>>;
+    /// Asks for runs of past fires.
+    async fn create_backfill(&self, of: &Backfill, now: i64) -> Result<()>;
+    /// Backfills of a task before the one of that id, newest first.
+    async fn backfills_of(
+        &self,
+        tenant_id: TenantId,
+        task_id: TaskId,
+        before: Option<BackfillId>,
+        limit: u64,
+    ) -> Vec<Backfill>;
+    /// Ends a backfill before its time.
+    async fn cancel_backfill(&self, tenant_id: TenantId, task_id: TaskId, id: BackfillId, now: i64) -> Result<()>;
+    /// Adds a maintenance window.
+    async fn add_window(&self, window: &MaintenanceWindow, now: i64);
+    /// Takes one away.
+    async fn drop_window(&self, tenant_id: TenantId, id: WindowId) -> Result<()>;
+    /// Bounds the runs of an app that go on at once.
+    async fn bound_app(&self, owner: Owner, most: i32);
+    /// Figures by the minute from `from` until `until` (ms), of a task or else of a tenant.
+    async fn figures(&self, tenant_id: TenantId, task: Option<TaskId>, from: i64, until: i64) -> Vec<(i64, Figures)>;
     /// Gives a tenant other quotas.
     async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64);
     /// Looks at a task.
@@ -58,6 +80,43 @@ impl Admin for SqlAdmin {
 
     async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
         self.store.apply_tasks(new, changes, now).await
+    }
+
+    async fn create_backfill(&self, of: &Backfill, now: i64) -> Result<()> {
+        self.store.create_backfill(of, now).await
+    }
+
+    async fn backfills_of(
+        &self,
+        tenant_id: TenantId,
+        task_id: TaskId,
+        before: Option<BackfillId>,
+        limit: u64,
+    ) -> Vec<Backfill> {
+        self.store.backfills_of(tenant_id, task_id, before, limit).await.unwrap()
+    }
+
+    async fn cancel_backfill(&self, tenant_id: TenantId, task_id: TaskId, id: BackfillId, now: i64) -> Result<()> {
+        self.store.cancel_backfill(tenant_id, task_id, id, now).await
+    }
+
+    async fn add_window(&self, window: &MaintenanceWindow, now: i64) {
+        self.store.add_window(window, now).await.unwrap();
+    }
+
+    async fn drop_window(&self, tenant_id: TenantId, id: WindowId) -> Result<()> {
+        self.store.drop_window(tenant_id, id).await
+    }
+
+    async fn bound_app(&self, owner: Owner, most: i32) {
+        let filter = AppFilter { id: Some(owner.app_id), limit: 1, ..AppFilter::default() };
+        let app = self.store.list_apps(&AccessScope::tenant(owner.tenant_id), &filter).await.unwrap().remove(0);
+        self.store.edit_app(&app, &AppView { max_concurrent: most, ..app.clone() }).await.unwrap();
+    }
+
+    async fn figures(&self, tenant_id: TenantId, task: Option<TaskId>, from: i64, until: i64) -> Vec<(i64, Figures)> {
+        let filter = FiguresFilter { from, until, step: Step::Minute, task_id: task, tenant_id: Some(tenant_id) };
+        self.store.figures(&AccessScope::All, &filter).await.unwrap()
     }
 
     async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64) {
@@ -124,6 +183,45 @@ impl Admin for ModelStore {
 
     async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
         self.apply_tasks(new, changes, now).await
+    }
+
+    async fn create_backfill(&self, of: &Backfill, now: i64) -> Result<()> {
+        self.create_backfill(of, now).await
+    }
+
+    async fn backfills_of(
+        &self,
+        tenant_id: TenantId,
+        task_id: TaskId,
+        before: Option<BackfillId>,
+        limit: u64,
+    ) -> Vec<Backfill> {
+        self.backfills_of(tenant_id, task_id, before, limit).await.unwrap()
+    }
+
+    async fn cancel_backfill(&self, tenant_id: TenantId, task_id: TaskId, id: BackfillId, now: i64) -> Result<()> {
+        self.cancel_backfill(tenant_id, task_id, id, now).await
+    }
+
+    async fn add_window(&self, window: &MaintenanceWindow, now: i64) {
+        self.add_window(window, now).await.unwrap();
+    }
+
+    async fn drop_window(&self, tenant_id: TenantId, id: WindowId) -> Result<()> {
+        self.drop_window(tenant_id, id).await
+    }
+
+    async fn bound_app(&self, owner: Owner, most: i32) {
+        self.bound_app(owner.app_id, most).await.unwrap();
+    }
+
+    async fn figures(&self, tenant_id: TenantId, task: Option<TaskId>, from: i64, until: i64) -> Vec<(i64, Figures)> {
+        let (grain, subject) = task.map_or((Grain::TenantMinute, tenant_id.0), |task| (Grain::TaskMinute, task.0));
+        self.inspect(|state| {
+            let rows = state.figures.range((grain, from, i64::MIN)..(grain, until, i64::MIN));
+            let of_subject = rows.filter(|((.., of), _)| *of == subject);
+            of_subject.map(|((_, start, _), row)| (*start, row.figures)).collect()
+        })
     }
 
     async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64) {

@@ -108,11 +108,13 @@ mod dispatching;
 mod shards;
 mod upcoming_runs;
 
+mod backfills;
 mod permits;
 mod quotas;
 mod rules;
 mod windows;
 
+mod counting;
 mod executors;
 mod keys;
 mod lists;

@@ -1,13 +1,16 @@
 //! Runs that wait for the end of their tenant's maintenance window, and go on when it is taken away.
 
 use crate::fixture::World;
+use carillon::domain::quota::Quotas;
+use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
-use carillon::store::{BATCH_MAX, DueRange, LogView, NewTask, TaskView};
+use carillon::store::{BATCH_MAX, DueRange, LogView, NewTask, StoreErrorKind, TaskView};
 
 cases!(
     postponed_runs_go_on_when_their_window_is_taken_away,
     only_what_waits_for_that_window_goes_on,
     however_many_wait_all_go_on,
+    bounds_and_windows_are_read_when_they_change,
 );
 
 /// Queues runs and puts them back until the end of a window, as the dispatcher does.
@@ -108,4 +111,39 @@ async fn however_many_wait_all_go_on(world: World) {
         (run.status, run.reason, run.due_time) == (Status::Init, Reason::None, run.fire_time)
     };
     assert!(rows.len() == count && rows.iter().all(goes_on));
+}
+
+async fn bounds_and_windows_are_read_when_they_change(world: World) {
+    let (tenant, now) = (world.owner.tenant_id, world.now);
+    let version = async || world.store.rule_version().await.unwrap();
+    let before = version().await;
+    world.admin.set_quotas(tenant, &Quotas { max_concurrent: 7, ..Quotas::default() }, now).await;
+    world.admin.bound_app(world.owner, 3).await;
+    let window = |starts_at, ends_at, action| MaintenanceWindow {
+        id: world.id(),
+        tenant_id: tenant,
+        starts_at,
+        ends_at,
+        action,
+        note: "disks".to_owned(),
+    };
+    let ended = window(now - 9, now, WindowAction::Skip);
+    let (open, longer) = (window(now, now + 50, WindowAction::Postpone), window(now - 5, now + 90, WindowAction::Skip));
+    for window in [&ended, &open, &longer] {
+        let seen = version().await;
+        world.admin.add_window(window, now).await;
+        assert!(version().await > seen, "each change is seen");
+    }
+    let rules = world.store.rules(now).await.unwrap();
+    assert!(rules.version > before && rules.version == version().await);
+    assert_eq!((rules.concurrent(tenant), rules.apps.get(&world.owner.app_id)), (Some(7), Some(&3)));
+    assert_eq!(rules.windows[&tenant], [longer.clone(), open.clone()], "by their beginning, those that have not ended");
+    world.admin.drop_window(tenant, longer.id).await.unwrap();
+    assert_eq!(world.admin.drop_window(tenant, longer.id).await.unwrap_err().kind(), StoreErrorKind::NotFound);
+    let elsewhere = world.admin.drop_window(TenantId(tenant.0 + 1), open.id).await;
+    assert_eq!(elsewhere.unwrap_err().kind(), StoreErrorKind::NotFound);
+    world.admin.bound_app(world.owner, 0).await;
+    world.admin.set_quotas(tenant, &Quotas::default(), now).await;
+    let rules = world.store.rules(now).await.unwrap();
+    assert_eq!((rules.windows[&tenant].clone(), rules.apps.len(), rules.tenants.len()), (vec![open], 0, 0));
 }

@@ -7,9 +7,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // test code
 
+mod driven;
 mod executor_stories;
 mod faults;
 mod node;
+mod operations;
+mod process;
 mod promises;
 mod report;
 mod seeds;

@@ -1,32 +1,34 @@
-//! A node as a process: the engine's parts turned round at their real periods, and the door that
-//! executors knock at. A crash drops everything in memory and on its way.
+//! A node as a process: what ships ([`NodeCore`], its workers and its pump) over a model of everything around it, and the door
+//! that executors knock at. A crash drops everything in memory and on its way.
 
+use crate::process::Process;
 use crate::settings::{self, Shape};
 use async_trait::async_trait;
 use carillon::api::{ExecutorMessages, ExecutorsDoor};
 use carillon::auth::AddressRule;
-use carillon::engine::Engine;
-use carillon::store::{Beat, ClusterStore, NodeInfo, Result as StoreResult};
+use carillon::dispatch::PumpCore;
+use carillon::node::NodeCore;
+use carillon::settings::Settings;
+use carillon::store::{ClusterStore, NodeInfo, Result as StoreResult};
+use carillon::workers::{EngineParts, EnginePeriods, Workers};
 use carillon_protocol::exchange::{Answer, Request};
 use carillon_tests::model::executor::NodeServer;
 use carillon_tests::model::keys::AppKeys;
 use carillon_tests::model::{Gate, ModelStore, SimClock, SimTransport, Trace, knock};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore};
-use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::MissedTickBehavior;
+use tokio::sync::Notify;
 
-/// The engine of a simulated node.
-pub type SimEngine = Engine<ModelStore>;
+/// What a request to a simulated node is served with.
+pub type SimParts = EngineParts<ModelStore>;
 
-/// Runs in one batch, and batches on their way at a time, as in the product's pump.
-const BATCH_RUNS: usize = 500;
-const BATCHES_MAX: usize = 4;
+/// The product's own.
+static PERIODS: LazyLock<EnginePeriods> =
+    LazyLock::new(|| EnginePeriods::of(&Settings::load(None).expect("the defaults can be used")));
 
-/// The dispatcher's polling interval.
-const DISPATCH_LOOK: Duration = Duration::from_millis(10);
+/// A process that cannot join ends, and is started again after this long.
+const START_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a node is made of; it outlives the node's processes.
 pub struct NodeParts {
@@ -51,20 +53,18 @@ pub struct NodeParts {
 /// A node, running or not.
 pub struct SimNode {
     parts: NodeParts,
-    process: Mutex<Option<Arc<Process>>>,
+    running: Mutex<Option<Arc<Running>>>,
 }
 
 /// A running node.
-#[derive(Default)]
-struct Process {
-    engine: Mutex<Option<Arc<SimEngine>>>,
-    /// What executors knock at.
-    door: Mutex<Option<Arc<ExecutorsDoor<ModelStore>>>>,
-    tasks: Mutex<Vec<AbortHandle>>,
-    /// Wakes the urgent loader.
-    wake: Arc<Notify>,
-    /// Wakes the reaper.
-    reap: Arc<Notify>,
+struct Running {
+    process: Process,
+    /// Once it has joined.
+    core: OnceLock<NodeCore<ModelStore>>,
+    /// What executors knock at, from then on.
+    door: OnceLock<Arc<ExecutorsDoor<ModelStore>>>,
+    /// Told when it is to stop.
+    stop: Notify,
 }
 
 impl fmt::Debug for SimNode {
@@ -76,7 +76,7 @@ impl fmt::Debug for SimNode {
 impl SimNode {
     /// A node that does not run yet.
     pub fn new(parts: NodeParts) -> Arc<Self> {
-        Arc::new(Self { parts, process: Mutex::default() })
+        Arc::new(Self { parts, running: Mutex::default() })
     }
 
     /// Its clock.
@@ -89,159 +89,110 @@ impl SimNode {
         &self.parts.gate
     }
 
-    /// The database as it sees it.
-    pub fn store(&self) -> &Arc<ModelStore> {
-        &self.parts.store
-    }
-
     /// Starts a process, if none runs; it joins as soon as the database lets it.
     pub fn start(self: &Arc<Self>) {
-        let mut slot = self.process.lock().unwrap();
+        let mut slot = self.running.lock().unwrap();
         if slot.is_some() {
             return;
         }
-        let process = Arc::new(Process::default());
-        *slot = Some(process.clone());
+        let process = Process::new(self.parts.gate.clone());
+        let running = Arc::new(Running { process, core: OnceLock::new(), door: OnceLock::new(), stop: Notify::new() });
+        *slot = Some(running.clone());
         drop(slot);
         self.note("starts");
         let node = self.clone();
-        process.clone().spawn(async move { node.boot(process).await });
+        running.clone().process.spawn(async move { node.live(running).await });
     }
 
     /// Ends the process at once: its memory and what it sends are gone.
     pub fn crash(&self) {
-        let Some(process) = self.process.lock().unwrap().take() else { return };
-        self.note("crashes");
-        for task in process.tasks.lock().unwrap().drain(..) {
-            task.abort();
+        if let Some(running) = self.running.lock().unwrap().take() {
+            self.note("crashes");
+            running.process.kill();
         }
     }
 
     /// Wakes the urgent loader, as the API does after it wrote something.
     pub fn wake(&self) {
-        if let Some(process) = self.process.lock().unwrap().as_ref() {
-            process.wake.notify_one();
+        let running = self.running.lock().unwrap().clone();
+        if let Some(core) = running.as_ref().and_then(|running| running.core.get()) {
+            core.parts.wake.notify_one();
+        }
+    }
+
+    /// Asks the process to stop, and waits until it is gone.
+    pub async fn stop(&self) {
+        let Some(running) = self.running.lock().unwrap().clone() else { return };
+        if running.core.get().is_none() {
+            return self.crash();
+        }
+        self.note("is asked to stop");
+        running.stop.notify_one();
+        while self.running.lock().unwrap().as_ref().is_some_and(|now| Arc::ptr_eq(now, &running)) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
     /// Runs `work` inside the process, as a request to it; `None` when there is no process, or
     /// it crashed meanwhile.
-    pub async fn serve<A, W>(&self, work: impl FnOnce(Arc<SimEngine>) -> W) -> Option<A>
+    pub async fn serve<A, W>(&self, work: impl FnOnce(Arc<SimParts>) -> W) -> Option<A>
     where
         A: Send + 'static,
         W: Future<Output = A> + Send + 'static,
     {
-        let process = self.process.lock().unwrap().clone()?;
-        let engine = process.engine.lock().unwrap().clone()?;
-        let (gate, work) = (self.parts.gate.clone(), work(engine));
-        let request = process.spawn(async move {
-            gate.thawed().await;
-            let answer = work.await;
-            gate.thawed().await;
-            answer
-        });
-        request.await.ok()
+        let running = self.running.lock().unwrap().clone()?;
+        let parts = running.core.get()?.parts.clone();
+        running.process.spawn(work(parts)).await.ok()
     }
 
-    async fn boot(self: Arc<Self>, process: Arc<Process>) {
-        let engine = loop {
+    /// A process from its start to its end, unless it crashes.
+    async fn live(self: Arc<Self>, running: Arc<Running>) {
+        let core = loop {
             match self.join().await {
-                Ok(engine) => break Arc::new(engine),
-                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+                Ok(core) => break core,
+                Err(_) => tokio::time::sleep(START_PAUSE).await,
             }
         };
-        self.note(format!("joined as {}", engine.membership.id()));
-        *process.engine.lock().unwrap() = Some(engine.clone());
-        *process.door.lock().unwrap() = Some(self.open_door(&process, &engine).await);
-        self.start_workers(&process, &engine);
+        self.note(format!("joined as {}", core.parts.engine.membership.id()));
+        let core = running.core.get_or_init(|| core);
+        let door = Arc::new(self.open_door(&core.parts).await);
+        running.door.get_or_init(|| door);
+        let pump = Arc::new(core.pump());
+        let pumping = running.process.spawn(turn(pump.clone(), running.clone()));
+        let mut workers = Workers::new();
+        for work in core.parts.workers(&PERIODS) {
+            workers.spawn(running.process.confine(work.turn(core.stop.clone())));
+        }
+        tokio::select! {
+            biased;
+            () = running.stop.notified() => self.note("stops"),
+            ended = workers.join_next() => self.note(format!("ends by itself: {ended:?}")),
+        }
+        core.leave(&mut workers, pump.stop(async { drop(pumping.await) }), async {}).await;
+        self.note("has left");
+        *self.running.lock().unwrap() = None;
+        running.process.kill();
     }
 
     /// As `node.rs` of the product opens it.
-    async fn open_door(&self, process: &Process, engine: &Arc<SimEngine>) -> Arc<ExecutorsDoor<ModelStore>> {
+    async fn open_door(&self, parts: &SimParts) -> ExecutorsDoor<ModelStore> {
         let messages = ExecutorMessages {
-            engine: engine.clone(),
+            engine: parts.engine.clone(),
             addresses: AddressRule::new(&[]),
             settings: settings::executors(),
-            ended: Arc::default(),
-            wake: process.wake.clone(),
+            ended: parts.ended.clone(),
+            wake: parts.wake.clone(),
         };
         let keys = &self.parts.keys;
-        Arc::new(ExecutorsDoor::new(messages, keys.ring().await, keys.clone(), settings::REQUESTS_PER_SECOND))
+        ExecutorsDoor::new(messages, keys.ring().await, keys.clone(), settings::REQUESTS_PER_SECOND)
     }
 
-    async fn join(&self) -> StoreResult<SimEngine> {
-        let NodeParts { index, clock, store, transport, .. } = &self.parts;
+    async fn join(&self) -> StoreResult<NodeCore<ModelStore>> {
+        let NodeParts { index, clock, store, transport, shape, .. } = &self.parts;
         let info = NodeInfo { name: format!("node-{index}"), ..NodeInfo::default() };
         store.now_us().await?;
-        let engine =
-            Engine::join(store.clone(), clock.clone(), transport.clone(), &info, settings::engine(&self.parts.shape))
-                .await?;
-        engine.look().await?;
-        Ok(engine)
-    }
-
-    /// As `node.rs` of the product turns them round.
-    fn start_workers(self: &Arc<Self>, process: &Arc<Process>, engine: &Arc<SimEngine>) {
-        let wake = process.wake.clone();
-        let never = || Arc::new(Notify::new());
-        let (node, e) = (self.clone(), engine.clone());
-        self.every(process, 3_000, never(), move || beat(node.clone(), e.clone()));
-        let (p, e) = (process.clone(), engine.clone());
-        self.every(process, 1_000, never(), move || look(p.clone(), e.clone()));
-        let (p, e) = (process.clone(), engine.clone());
-        self.every(process, 5_000, never(), move || write_ahead(p.clone(), e.clone()));
-        let e = engine.clone();
-        self.every(process, 5_000, never(), move || load(e.clone()));
-        let e = engine.clone();
-        self.every(process, 1_000, wake, move || load_urgent(e.clone()));
-        let (p, e) = (process.clone(), engine.clone());
-        self.every(process, 3_000, process.reap.clone(), move || reap(p.clone(), e.clone()));
-        let e = engine.clone();
-        self.every(process, 200, never(), move || look_at_waiting(e.clone()));
-        let (p, e) = (process.clone(), engine.clone());
-        self.every(process, 1_000, never(), move || outbox(p.clone(), e.clone()));
-        process.spawn(self.clone().pump(process.clone(), engine.clone()));
-    }
-
-    /// Turns a worker round at its period and when it is woken; a store error waits for the next
-    /// round.
-    fn every<F, W>(self: &Arc<Self>, process: &Arc<Process>, period_ms: u64, wake: Arc<Notify>, round: F)
-    where
-        F: Fn() -> W + Send + 'static,
-        W: Future<Output = StoreResult<()>> + Send,
-    {
-        let gate = self.parts.gate.clone();
-        process.spawn(async move {
-            let mut interval = tokio::time::interval(Duration::from_millis(period_ms));
-            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                tokio::select! {
-                    biased;
-                    _ = interval.tick() => {}
-                    () = wake.notified() => {}
-                }
-                gate.thawed().await;
-                drop(round().await);
-            }
-        });
-    }
-
-    /// The dispatcher's thread: what is due within the lead, a few batches at a time.
-    async fn pump(self: Arc<Self>, process: Arc<Process>, engine: Arc<SimEngine>) {
-        let permits = Arc::new(Semaphore::new(BATCHES_MAX));
-        loop {
-            self.parts.gate.thawed().await;
-            let batch = engine.queue.take(engine.clock.now_ms() + self.parts.shape.lead_ms, BATCH_RUNS);
-            if batch.runs.is_empty() {
-                tokio::time::sleep(DISPATCH_LOOK).await;
-                continue;
-            }
-            let permit = permits.clone().acquire_owned().await.expect("it is never closed");
-            let dispatcher = engine.dispatcher.clone();
-            process.spawn(async move {
-                dispatcher.dispatch_batch(batch, permit).await;
-            });
-        }
+        let settings = settings::engine(shape);
+        NodeCore::join(ModelStore::clone(store), clock.clone(), transport.clone(), &info, settings).await
     }
 
     fn note(&self, text: impl AsRef<str>) {
@@ -249,77 +200,16 @@ impl SimNode {
     }
 }
 
-impl Process {
-    fn spawn<A: Send + 'static>(&self, work: impl Future<Output = A> + Send + 'static) -> JoinHandle<A> {
-        let mut tasks = self.tasks.lock().unwrap();
-        tasks.retain(|task| !task.is_finished());
-        let handle = tokio::spawn(work);
-        tasks.push(handle.abort_handle());
-        handle
-    }
-}
-
-async fn beat(node: Arc<SimNode>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    if engine.membership.heartbeat(engine.queue.len() as u64).await? != Beat::Renewed {
-        node.crash();
-    }
-    Ok(())
-}
-
-async fn look(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    engine.store.now_us().await?;
-    if engine.look().await? {
-        process.reap.notify_one();
-        process.wake.notify_one();
-    }
-    Ok(())
-}
-
-async fn write_ahead(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    if engine.pregenerator.tick().await? > 0 {
-        process.wake.notify_one();
-    }
-    Ok(())
-}
-
-async fn load(engine: Arc<SimEngine>) -> StoreResult<()> {
-    engine.loader.load().await.map(drop)
-}
-
-async fn load_urgent(engine: Arc<SimEngine>) -> StoreResult<()> {
-    engine.loader.load_urgent().await.map(drop)
-}
-
-async fn reap(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    if engine.reaper.tick().await? > 0 {
-        process.wake.notify_one();
-    }
-    Ok(())
-}
-
-async fn look_at_waiting(engine: Arc<SimEngine>) -> StoreResult<()> {
-    engine.dispatcher.look_at_waiting().await;
-    Ok(())
-}
-
-async fn outbox(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    let followed = engine.outbox_worker.tick().await?;
-    for task in &followed.moved {
-        engine.pregenerator.write_task(*task).await?;
-    }
-    if followed.started > 0 || !followed.moved.is_empty() {
-        process.wake.notify_one();
-    }
-    for paused in followed.paused {
-        engine.canceller.revoke(paused.held).await?;
-    }
-    Ok(())
+/// The pump, as a task instead of a thread.
+async fn turn(pump: Arc<PumpCore<ModelStore>>, running: Arc<Running>) {
+    pump.run(|batch| drop(running.process.spawn(batch))).await;
 }
 
 #[async_trait]
 impl NodeServer for SimNode {
     async fn answer(&self, request: Request) -> Option<Answer> {
-        let door = self.process.lock().unwrap().as_ref()?.door.lock().unwrap().clone()?;
-        self.serve(async move |_| knock(&door, request).await).await
+        let running = self.running.lock().unwrap().clone()?;
+        let door = running.door.get()?.clone();
+        running.process.spawn(async move { knock(&door, request).await }).await.ok()
     }
 }

@@ -18,6 +18,9 @@ pub fn report(world: &World, broken: &[Broken]) -> String {
     for planned in &world.faults {
         writeln!(text, "  {planned}").unwrap();
     }
+    for intended in &world.operations {
+        writeln!(text, "  {intended}").unwrap();
+    }
     let mut told = BTreeMap::new();
     for one in broken {
         let times = told.entry(one.promise).or_insert(0);

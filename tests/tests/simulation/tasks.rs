@@ -1,12 +1,13 @@
 //! The tasks of a simulation, and the management API's way of changing one.
 
-use crate::node::{SimEngine, SimNode};
+use crate::node::{SimNode, SimParts};
+use carillon::definitions::{TaskDefinitions, change_of};
 use carillon::domain::task::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ParentLink, ParentOutcome, Routing,
     ScheduleKind, TaskSpec,
 };
-use carillon::domain::{LogId, Reason, TaskId};
-use carillon::store::{Activity, NewRun, Result, StoreError, StoreErrorKind, TaskChange};
+use carillon::domain::{LogId, TaskId};
+use carillon::store::{Activity, NewRun, Result, StoreError, StoreErrorKind};
 use carillon_tests::model::ModelStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,13 +47,14 @@ pub fn specs() -> Vec<TaskSpec> {
             interval_ms: 3_000,
             ..task("after a delay", "steady", "")
         },
-        TaskSpec { max_retries: 1, retry_interval_ms: 1_000, ..task("parent", "flaky", "0/4 * * * * ?") },
+        TaskSpec { max_retries: 1, retry_interval_ms: 2_000, ..task("parent", "flaky", "0/4 * * * * ?") },
         TaskSpec {
             schedule: ScheduleKind::None,
             parents: vec![ParentLink { task: "parent".to_owned(), on: ParentOutcome::Success }],
             parent_output: true,
             ..task("child", "quick", "")
         },
+        TaskSpec { max_retries: 0, pause_after_failures: 3, ..task("pauses itself", "flaky", "0/2 * * * * ?") },
     ]
 }
 
@@ -87,29 +89,19 @@ pub struct Answered {
     pub named: BTreeSet<LogId>,
 }
 
-/// Starts, stops or edits a task through a node, as `api/definitions.rs` does. `None` when the node is
-/// not there.
+/// Starts, stops or edits a task through a node's task definition service. `None` when the node is not there.
 pub async fn change(node: &Arc<SimNode>, task: TaskId, started: bool) -> Option<Result<Answered>> {
-    let store = node.store().clone();
-    let answer = node.serve(async move |engine: Arc<SimEngine>| change_by(&engine, &store, task, started).await);
-    let answer = answer.await;
-    node.wake();
-    answer
+    node.serve(async move |parts: Arc<SimParts>| change_by(&parts.definitions, task, started).await).await
 }
 
-async fn change_by(engine: &SimEngine, store: &ModelStore, task: TaskId, started: bool) -> Result<Answered> {
+async fn change_by(definitions: &TaskDefinitions<ModelStore>, task: TaskId, started: bool) -> Result<Answered> {
     let gone = || StoreError::new(StoreErrorKind::NotFound, "change a task", "no such task");
-    let before = store.task(task).await?.ok_or_else(gone)?;
-    let spec = TaskSpec { params: format!("revision {}", before.revision + 1), ..before.spec.clone() };
-    let stops = before.activity.started && !started;
-    let reason = if stops { Reason::TaskStopped } else { Reason::TaskEdited };
-    let now = engine.clock.now_ms();
-    let change = TaskChange { before: before.clone(), spec, activity: Activity::of(started), reason };
-    let held = store.change_task(&change, now).await?;
-    let took = engine.canceller.revoke(held).await?;
-    if started {
-        engine.pregenerator.write_task(task).await?;
-    }
-    let named = took.running.iter().chain(&took.unreachable).copied().collect();
-    Ok(Answered { task, revision: before.revision + 1, at: 0, named })
+    let before = definitions.find(task).await?.ok_or_else(gone)?;
+    let revision = before.revision + 1;
+    let spec = TaskSpec { params: format!("revision {revision}"), ..before.spec.clone() };
+    let change = change_of(before, spec, Activity::of(started));
+    let not_revoked = definitions.apply(&[], &[change]).await?;
+    let named = not_revoked.iter().flat_map(|not_revoked| not_revoked.running.iter().chain(&not_revoked.unreachable));
+    let named = named.map(|id| LogId(id.parse().expect("an id is a number"))).collect();
+    Ok(Answered { task, revision, at: 0, named })
 }

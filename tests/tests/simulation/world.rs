@@ -1,7 +1,8 @@
 //! A small cluster in one process: nodes, executors, tenants, one database, one seed.
 
 use crate::faults::{self, Fault, Planned, SWITCH_OVER_MS};
-use crate::node::{NodeParts, SimNode};
+use crate::node::{NodeParts, SimNode, SimParts};
+use crate::operations::{self, Intended};
 use crate::settings::Shape;
 use crate::tasks::{self, Answered};
 use carillon::auth::{AddressRule, KeyRing};
@@ -68,12 +69,14 @@ pub struct Setup {
     pub quotas: Quotas,
     /// What goes wrong; what the seed chooses if it is not said.
     pub faults: Option<Vec<Planned>>,
+    /// What people do; what the seed chooses if neither this nor the faults are said.
+    pub operations: Option<Vec<Intended>>,
 }
 
 impl Setup {
     /// What the seed alone makes.
     pub fn of(seed: u64) -> Self {
-        Self { seed, shape: Shape::of(seed), quotas: Quotas::default(), faults: None }
+        Self { seed, shape: Shape::of(seed), quotas: Quotas::default(), faults: None, operations: None }
     }
 }
 
@@ -113,6 +116,8 @@ pub struct World {
     pub tenants: Vec<Tenant>,
     /// What goes wrong.
     pub faults: Vec<Planned>,
+    /// What people do.
+    pub operations: Vec<Intended>,
     /// When it began, epoch ms.
     pub began: i64,
     /// What edits, stops and starts answered.
@@ -210,7 +215,7 @@ impl Ground {
 impl World {
     /// Everything there, nothing running.
     pub async fn new(setup: &Setup) -> Arc<Self> {
-        let Setup { seed, shape, quotas, faults } = setup.clone();
+        let Setup { seed, shape, quotas, faults, operations } = setup.clone();
         let time = SimTime::simulated();
         let dice = Arc::new(Dice::new(seed));
         let trace = Trace::new(time.clone());
@@ -234,7 +239,10 @@ impl World {
         let began = time.now_ms();
         store.set_quotas(tenants[0].owner.tenant_id, &quotas, began).await.unwrap();
         let chosen = || faults::plan(&dice, &shape, WARM_UP_MS, FAULTS_UNTIL_MS, tenants[0].tasks.len());
+        // A story that names its faults is about these.
+        let nothing_else = faults.is_some().then(Vec::new);
         let faults = faults.unwrap_or_else(chosen);
+        let operations = operations.or(nothing_else).unwrap_or_else(|| operations::plan(&dice, tenants[0].tasks.len()));
         let (answers, stuck, leftovers) = (Mutex::default(), Mutex::default(), Mutex::default());
         let ids = IdSource::after(NodeId(PEOPLE), 0);
         Arc::new(Self {
@@ -249,6 +257,7 @@ impl World {
             shape,
             tenants,
             faults,
+            operations,
             began,
             answers,
             stuck,
@@ -266,6 +275,7 @@ impl World {
     pub async fn run(self: &Arc<Self>) {
         self.nodes.iter().for_each(SimNode::start);
         self.executors.iter().for_each(SimExecutor::start);
+        operations::begin(self, &self.operations);
         for planned in self.faults.clone() {
             let world = self.clone();
             tokio::spawn(async move { world.bring_about(planned).await });
@@ -293,6 +303,11 @@ impl World {
         match fault {
             Fault::Crash { node, down } => {
                 self.nodes[node].crash();
+                self.pass(down).await;
+                self.nodes[node].start();
+            }
+            Fault::Stop { node, down } => {
+                self.nodes[node].stop().await;
                 self.pass(down).await;
                 self.nodes[node].start();
             }
@@ -458,7 +473,8 @@ impl World {
     /// What nodes still have in memory when there is nothing to do.
     async fn look_for_leftovers(&self) {
         for (index, node) in self.nodes.iter().enumerate() {
-            let found = node.serve(async |engine| {
+            let found = node.serve(async |parts: Arc<SimParts>| {
+                let engine = &parts.engine;
                 let waiting = engine.queue.blocked.len();
                 let (queued, under_way) = (engine.queue.len(), engine.queue.under_way().len());
                 let executors = engine.registry.ids().len();
@@ -482,7 +498,8 @@ impl World {
         rows && self.executors.iter().all(|executor| !executor.has_results())
     }
 
-    async fn pass(&self, ms: i64) {
+    /// Lets so much time pass, ms.
+    pub async fn pass(&self, ms: i64) {
         tokio::time::sleep(Duration::from_millis(ms as u64)).await;
     }
 }

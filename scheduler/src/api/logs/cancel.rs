@@ -7,8 +7,8 @@ use crate::api::problem::Problem;
 use crate::api::words::STOPPING;
 use crate::auth::Caller;
 use crate::domain::audit::{AuditNote, Target};
-use crate::domain::{Action, Permission, Reason, Refusal, Status, Transition};
-use crate::store::{DispatchStore, LogView};
+use crate::domain::{Action, Permission, Reason, Refusal, Status};
+use crate::store::LogView;
 use actix_web::{HttpResponse, web};
 
 /// How often a cancel is retried when the run changes between reading and writing.
@@ -44,15 +44,8 @@ pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) 
             return Err(Refusal::RunStarted { id: id.to_owned() }.into());
         }
         let store = api.store.noting(vec![cancel_note(api, caller, &log, how.action)]);
-        let is_done = if run.status == Status::Dispatched {
-            let runs = vec![log.dispatched.clone()];
-            api.engine.canceller.stop_by(&store, runs, Reason::CancelledManually).await?.noted > 0
-        } else {
-            let message = how.message.to_owned();
-            let ended = Transition::of(run, Status::Cancelled, Reason::CancelledManually);
-            let change = Transition { finished_at: now, message, ..ended };
-            !store.change(&[change]).await?.is_empty()
-        };
+        let canceller = &api.engine.canceller;
+        let is_done = canceller.cancel_by(&store, &log.dispatched, Reason::CancelledManually, how.message).await?;
         if is_done {
             api.ended.notify(&api.engine);
             let log = find(api, caller, Permission::TaskLogsCancel, id).await?;

@@ -1,6 +1,7 @@
 //! What the rooms ask of a store, in the words of the domain; one file for each room.
 
 mod cluster;
+mod definitions;
 mod dispatch;
 mod executors;
 mod housekeeping;
@@ -11,6 +12,7 @@ mod queue;
 mod statistics;
 
 pub use cluster::*;
+pub use definitions::*;
 pub use dispatch::*;
 pub use executors::*;
 pub use housekeeping::*;

@@ -90,6 +90,7 @@ impl ModelStore {
     pub async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent> {
         self.call("delete task", |state, at| {
             state.current(before)?;
+            state.end_backfills(before.id, now);
             state.tasks.remove(&before.id);
             state.links.retain(|link| link.child != before.id && link.parent != before.id);
             let (task, reason) = (before.id, Reason::TaskDeleted);
@@ -211,6 +212,9 @@ impl State {
         let same_shape = (spec.routing == Routing::Sharding) == (before.spec.routing == Routing::Sharding);
         let keeps_unscheduled = *reason == Reason::TaskEdited && same_shape;
         let taken = Taken { task: before.id, reason: *reason, keeps_unscheduled, next: next_fire_at, now, at };
+        if !activity.started && *reason != Reason::TaskEdited {
+            self.end_backfills(before.id, now);
+        }
         let held = self.revoke(&taken);
         if !same_shape {
             self.clear_given_up(before.id, next_fire_at.min(now));
@@ -235,6 +239,7 @@ impl State {
     pub(super) fn forget_log(&mut self, run: &Run) {
         self.logs.remove(&run.id);
         self.by_fire.remove(&(run.task_id, run.fire_time, run.shard_index));
+        self.backfill_runs.remove(&run.id);
         self.attempts.retain(|(log, _), _| *log != run.id);
     }
 

@@ -3,7 +3,9 @@
 use super::ModelStore;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
-use carillon::domain::{IdSource, LogId};
+use carillon::domain::id_source::NODE_NUMBER_MAX;
+use carillon::domain::task_log::PRIORITY_DEFAULT;
+use carillon::domain::{ExecutorId, IdSource, LogId, NodeId, Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{HousekeepingStore, Purged, Result};
 use std::collections::BTreeSet;
 
@@ -77,6 +79,46 @@ impl HousekeepingStore for ModelStore {
     }
 }
 
+impl ModelStore {
+    /// Writes ended logs of that time (ms), a second apart, as a housekeeper leaves them that has been away since.
+    pub async fn write_history(&self, task: TaskId, logs: i64, at: i64) -> Result<()> {
+        self.call("write history", |state, _| {
+            let (owner, ids) = (state.tasks[&task].view.owner, IdSource::new(NodeId(NODE_NUMBER_MAX)));
+            for number in 0..logs {
+                let fire_time = at + number * 1_000;
+                let run = Run {
+                    id: ids.next(fire_time),
+                    version: 4,
+                    tenant_id: owner.tenant_id,
+                    app_id: owner.app_id,
+                    task_id: task,
+                    revision: 0,
+                    parent_id: LogId::NONE,
+                    shard_index: 0,
+                    shard_total: 1,
+                    fire_time,
+                    due_time: fire_time,
+                    attempt: 1,
+                    failures: 0,
+                    status: Status::Succeeded,
+                    reason: Reason::None,
+                    params: None,
+                    trigger: Trigger::Schedule,
+                    seq: 0,
+                    priority: PRIORITY_DEFAULT,
+                    executor_id: ExecutorId::NONE,
+                    queued_at: 0,
+                    has_rate_slot: false,
+                };
+                state.insert(LogRow { finished_at: fire_time, ..LogRow::new(run) });
+            }
+            state.events.push(format!("{logs} logs of long ago are there"));
+            Ok(())
+        })
+        .await
+    }
+}
+
 impl State {
     fn forget(&mut self, id: LogId) {
         if let Some(row) = self.logs.remove(&id) {
@@ -84,6 +126,7 @@ impl State {
         }
         self.outbox_entries.remove(&id);
         self.permits.remove(&id);
+        self.backfill_runs.remove(&id);
         self.attempts.retain(|(log, _), _| *log != id);
     }
 }

@@ -6,6 +6,7 @@ pub mod admin;
 mod backfill;
 mod claim;
 mod cluster;
+mod definitions;
 mod dispatching;
 mod executors;
 mod housekeeping;
@@ -22,6 +23,7 @@ mod statistics;
 mod unscheduled_runs;
 
 pub use rows::{DispatchMark, End, Link, LogRow, Redefinition, State, TaskRow};
+pub use statistics::FiguresRow;
 
 use super::gate::{LateCommit, writes};
 use super::{Gate, SimTime, Trace};

@@ -46,7 +46,12 @@ impl PlanStore for ModelStore {
         .await
     }
 
-    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], _now: i64) -> Result<Option<HashSet<TaskId>>> {
+    async fn write_ahead(
+        &self,
+        fence: Option<Fence>,
+        plans: &[Plan],
+        asked_at: i64,
+    ) -> Result<Option<HashSet<TaskId>>> {
         self.call("write ahead", |state, now| {
             if fence.is_some_and(|fence| !state.renew(fence, now)) {
                 return Ok(None);
@@ -58,6 +63,9 @@ impl PlanStore for ModelStore {
                     state.write_fire(plan, fire, now);
                 }
             }
+            let written = plans.iter().filter(|plan| moved.contains(&plan.task_id)).flat_map(|plan| &plan.fires);
+            let written: Vec<i64> = written.map(|fire| fire.fire_time).collect();
+            state.note_past_runs(&written, asked_at);
             Ok(Some(moved))
         })
         .await
@@ -65,7 +73,7 @@ impl PlanStore for ModelStore {
 }
 
 impl State {
-    fn renew(&mut self, fence: Fence, now: i64) -> bool {
+    pub(super) fn renew(&mut self, fence: Fence, now: i64) -> bool {
         let row = self.leases.entry(fence.lease.as_str()).or_default();
         let valid = row.holder == fence.node && row.fence == fence.number && row.expires_at >= now;
         if valid {

@@ -1,13 +1,18 @@
 //! The tables, and the one function through which a run changes its state.
 
+use super::statistics::{CountingRow, FiguresRow};
 use carillon::domain::permit::PermitRequest;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rate_limit::Rate;
 use carillon::domain::routing::{Tags, Use};
+use carillon::domain::rules::MaintenanceWindow;
 use carillon::domain::silence::Silence;
+use carillon::domain::statistics::Grain;
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
-use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, Task, TaskId, TenantId};
-use carillon::store::{DispatchedRun, KeptAttempt, LogView, NodeState, TaskView};
+use carillon::domain::{
+    AppId, BackfillId, ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, Task, TaskId, TenantId, WindowId,
+};
+use carillon::store::{Backfill, DispatchedRun, KeptAttempt, LogView, NodeState, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every table.
@@ -24,8 +29,22 @@ pub struct State {
     pub(super) rates: BTreeMap<TenantId, Rate>,
     /// How far retention has looked: days → log.
     pub(super) cursors: BTreeMap<i32, LogId>,
-    /// Changes of quotas.
+    /// Changes of rules.
     pub(super) rule_changes: i64,
+    /// Runs at once of apps that have a bound.
+    pub app_bounds: BTreeMap<AppId, i32>,
+    /// Times in which a tenant's tasks do not run.
+    pub windows: BTreeMap<WindowId, MaintenanceWindow>,
+    /// Ranges of fires for which runs are written after the fact.
+    pub backfills: BTreeMap<BackfillId, Backfill>,
+    /// Which backfill a run counts for.
+    pub(super) backfill_runs: BTreeMap<LogId, BackfillId>,
+    /// Minutes before that have been put on the list of what to count, ms.
+    pub(super) listed_until: i64,
+    /// Minutes and hours to count: (grain, start).
+    pub(super) to_count: BTreeMap<(Grain, i64), CountingRow>,
+    /// Figures: (grain, start, task or tenant).
+    pub figures: BTreeMap<(Grain, i64, i64), FiguresRow>,
     /// By the last heartbeat before them.
     pub(super) silences: BTreeMap<i64, Silence>,
     /// Tasks by id.

@@ -1,13 +1,14 @@
-//! Rules: quotas of tenants, and the runs that wait for the end of a window; the model keeps no others.
+//! Rules: quotas of tenants, bounds of apps, maintenance windows.
 
 use super::rows::State;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
 use carillon::domain::quota::Quotas;
-use carillon::domain::rules::Rules;
+use carillon::domain::rules::{MaintenanceWindow, Rules};
 use carillon::domain::silence::Silence;
-use carillon::domain::{LogId, Reason, Run, TenantId};
+use carillon::domain::{AppId, LogId, Reason, Run, TenantId, WindowId};
 use carillon::store::{Result, RuleStore, StoreErrorKind};
+use std::collections::HashMap;
 
 #[async_trait]
 impl RuleStore for ModelStore {
@@ -15,11 +16,20 @@ impl RuleStore for ModelStore {
         self.call("look for new rules", |state, _| Ok(state.rule_changes + 1)).await
     }
 
-    async fn rules(&self, _now: i64) -> Result<Rules> {
+    async fn rules(&self, now: i64) -> Result<Rules> {
         self.call("read rules", |state, _| {
-            let tenants = state.quotas.iter().map(|(id, quotas)| (*id, *quotas)).collect();
+            let is_bound = |quotas: &Quotas| quotas.max_concurrent > 0 || quotas.max_fires_per_minute > 0;
+            let bounded = state.quotas.iter().filter(|(_, quotas)| is_bound(quotas));
+            let tenants = bounded.map(|(id, quotas)| (*id, *quotas)).collect();
+            let apps = state.app_bounds.iter().map(|(id, most)| (*id, *most)).collect();
             let silences = state.silences.values().rev().cloned().collect();
-            Ok(Rules { version: state.rule_changes + 1, tenants, silences, ..Rules::default() })
+            let mut coming: Vec<&MaintenanceWindow> = state.windows.values().filter(|one| one.ends_at > now).collect();
+            coming.sort_by_key(|window| window.starts_at);
+            let mut windows: HashMap<TenantId, Vec<MaintenanceWindow>> = HashMap::new();
+            for window in coming {
+                windows.entry(window.tenant_id).or_default().push(window.clone());
+            }
+            Ok(Rules { version: state.rule_changes + 1, apps, tenants, windows, silences })
         })
         .await
     }
@@ -58,6 +68,40 @@ impl RuleStore for ModelStore {
 }
 
 impl ModelStore {
+    /// Bounds the runs of an app that go on at once; 0: as many as there are.
+    pub async fn bound_app(&self, app: AppId, most: i32) -> Result<()> {
+        self.call("bound an app", |state, _| {
+            state.app_bounds.insert(app, most);
+            state.app_bounds.retain(|_, most| *most > 0);
+            state.rule_changes += 1;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Adds a maintenance window to its tenant.
+    pub async fn add_window(&self, window: &MaintenanceWindow, _now: i64) -> Result<()> {
+        self.call("add a maintenance window", |state, _| {
+            state.windows.insert(window.id, window.clone());
+            state.rule_changes += 1;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Ends a window: takes it away, whether it has begun or not.
+    pub async fn drop_window(&self, tenant_id: TenantId, id: WindowId) -> Result<()> {
+        self.call("end a maintenance window", |state, _| {
+            if state.windows.get(&id).is_none_or(|window| window.tenant_id != tenant_id) {
+                return refuse(StoreErrorKind::NotFound, "end a maintenance window", "there is no such window");
+            }
+            state.windows.remove(&id);
+            state.rule_changes += 1;
+            Ok(())
+        })
+        .await
+    }
+
     /// Gives a tenant other quotas.
     pub async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64) -> Result<()> {
         self.call("set quotas", |state, at| {

@@ -12,6 +12,8 @@ pub use plan::plan;
 pub enum Fault {
     /// A node dies and comes back after so long.
     Crash { node: usize, down: i64 },
+    /// A node is stopped in good order and comes back after so long.
+    Stop { node: usize, down: i64 },
     /// A node stands still and goes on with what it remembers.
     Pause { node: usize, down: i64 },
     /// Messages are lost or late, so many per mille.
@@ -70,6 +72,7 @@ impl Planned {
     pub fn until(&self) -> i64 {
         match self.fault {
             Fault::Crash { down, .. }
+            | Fault::Stop { down, .. }
             | Fault::Pause { down, .. }
             | Fault::Loss { down, .. }
             | Fault::Cut { down, .. }

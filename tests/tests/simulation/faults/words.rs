@@ -23,6 +23,9 @@ impl fmt::Display for Fault {
         let s = |ms: &i64| Seconds(*ms);
         match self {
             Self::Crash { node, down } => write!(f, "node {node} dies and is back after {}", s(down)),
+            Self::Stop { node, down } => {
+                write!(f, "node {node} is stopped in good order, and started {} after it has left", s(down))
+            }
             Self::Pause { node, down } => write!(f, "node {node} stands still for {}", s(down)),
             Self::Loss { per_mille, down } => write!(f, "{per_mille} ‰ of messages are lost or late for {}", s(down)),
             Self::Cut { node, executor, down } => {

@@ -2,6 +2,7 @@
 
 use super::Evidence;
 use crate::faults::{Fault, Planned};
+use crate::operations::Intended;
 use crate::world::MENDED_AT_MS;
 use carillon::domain::{TaskId, TenantId};
 
@@ -9,11 +10,17 @@ use carillon::domain::{TaskId, TenantId};
 /// their time-outs, and what they had has gone to others.
 pub const CALM_AFTER_MS: i64 = 40_000;
 
+/// A node that is stopped has left within this time, and one that is started has joined, ms.
+const LEAVES_MS: i64 = 5_000;
+
 /// The cluster has found itself so long after its beginning, ms.
 const FOUND_AFTER_MS: i64 = 12_000;
 
 /// Around a change of a task its own runs may come a little later, ms.
 const CHANGE_MS: i64 = 8_000;
+
+/// What a window or a bound has held back has caught up so long after its end, ms.
+const HELD_BACK_MS: i64 = 20_000;
 
 /// After so many runs at once those of the same tenant may be late, ms.
 const BURST_MS: i64 = 40_000;
@@ -23,9 +30,21 @@ impl Evidence<'_> {
     pub fn disturbances(&self, from: i64, until: i64) -> impl Iterator<Item = &Planned> {
         let (from, until) = (from - self.world.began, until - self.world.began);
         let reaches = move |planned: &&Planned| {
-            planned.disturbs() && planned.at <= until && planned.until().min(MENDED_AT_MS) + CALM_AFTER_MS >= from
+            self.is_out_of_order_by(planned)
+                && planned.at <= until
+                && planned.until().min(MENDED_AT_MS) + CALM_AFTER_MS >= from
         };
         self.world.faults.iter().filter(reaches)
+    }
+
+    /// A node that is stopped in good order is missed only when no other is there (P7).
+    fn is_out_of_order_by(&self, planned: &Planned) -> bool {
+        let Fault::Stop { node, .. } = planned.fault else { return planned.disturbs() };
+        let stops_too = |other: &&Planned| {
+            let of_another = matches!(other.fault, Fault::Stop { node: another, .. } if another != node);
+            of_another && other.at <= planned.until() + LEAVES_MS && planned.at <= other.until() + LEAVES_MS
+        };
+        self.world.nodes.len() < 2 + self.world.faults.iter().filter(stops_too).count()
     }
 
     /// Whether nothing was out of order in this time (epoch ms), nor shortly before.
@@ -44,6 +63,16 @@ impl Evidence<'_> {
         self.state.changes.iter().any(|change| change.task == task && near.contains(&change.at))
     }
 
+    /// Whether people have kept runs of the tenant back in this time (epoch ms), by a window or a bound.
+    pub fn is_held_back(&self, tenant: TenantId, from: i64, until: i64) -> bool {
+        let (from, until) = (from - self.world.began, until - self.world.began);
+        let holds = |intended: &Intended| {
+            let span = intended.operation.holds_back().map(|(begin, end)| (intended.at + begin, intended.at + end));
+            span.is_some_and(|(begin, end)| begin <= until && from <= end + HELD_BACK_MS)
+        };
+        tenant == self.world.tenants[0].owner.tenant_id && self.world.operations.iter().any(holds)
+    }
+
     /// Whether the tenant itself has more to do than it may expect to be done in time.
     pub fn is_crowded(&self, tenant: TenantId, at: i64) -> bool {
         let quotas = self.state.quotas.get(&tenant).copied().unwrap_or_default();
@@ -55,6 +84,9 @@ impl Evidence<'_> {
             }
             _ => false,
         };
-        quotas.max_concurrent > 0 || quotas.max_fires_per_minute > 0 || self.world.faults.iter().any(bursts)
+        self.is_held_back(tenant, at, at)
+            || quotas.max_concurrent > 0
+            || quotas.max_fires_per_minute > 0
+            || self.world.faults.iter().any(bursts)
     }
 }

@@ -2,8 +2,10 @@
 //! lost or is given up, and an attempt ends by its handler alone.
 
 use super::Evidence;
+use crate::operations::Operation;
+use carillon::domain::rules::WindowAction;
 use carillon::domain::task::{BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, TaskSpec};
-use carillon::domain::{LogId, Reason, Status};
+use carillon::domain::{LogId, Reason, Run, Status};
 use carillon_protocol::{RunKey, RunStatus};
 use carillon_tests::model::executor::Stopped;
 use carillon_tests::model::store::{End, LogRow};
@@ -14,7 +16,9 @@ const BEFORE_MS: i64 = 5_000;
 impl Evidence<'_> {
     /// Looks at every end, of runs and of attempts.
     pub fn ends_follow_policies(&mut self) {
-        for row in self.state.logs.values().filter(|row| row.run.status.is_terminal()).cloned().collect::<Vec<_>>() {
+        // Logs of long ago were written by nobody's definition.
+        let ended = self.state.logs.values().filter(|row| row.run.status.is_terminal() && row.run.revision > 0);
+        for row in ended.cloned().collect::<Vec<_>>() {
             if let Some(why) = self.objection(&row) {
                 let run = &row.run;
                 let detail = format!(
@@ -34,7 +38,8 @@ impl Evidence<'_> {
         let run = &row.run;
         let Some(task) = self.state.tasks.get(&run.task_id) else { return Some("its task is not there") };
         let spec = &task.view.spec;
-        let calm = self.is_calm(run.fire_time - BEFORE_MS, row.finished_at.max(run.due_time));
+        let (from, until) = (run.fire_time - BEFORE_MS, row.finished_at.max(run.due_time));
+        let calm = self.is_calm(from, until) && !self.is_held_back(run.tenant_id, from, until);
         let is = |holds: bool, objection: &'static str| (!holds).then_some(objection);
         let retried = run.failures > spec.max_retries;
         match (run.status, run.reason) {
@@ -57,8 +62,9 @@ impl Evidence<'_> {
             (Status::Expired, Reason::Expired) => is(!calm, "nothing was out of order")
                 .or_else(|| is(spec.expired_strategy == ExpiredStrategy::Discard, "its task never expires"))
                 .or_else(|| is(row.finished_at - run.due_time >= spec.expire_after_ms, "it was not that late")),
+            (Status::Expired, Reason::Maintenance) => is(self.is_skipped_by_window(run), "no window skips it"),
             (Status::Expired, _) => Some("nothing asked for it"),
-            (Status::Cancelled, Reason::TaskStopped | Reason::TaskEdited) => {
+            (Status::Cancelled, Reason::TaskStopped | Reason::TaskEdited | Reason::TaskPaused) => {
                 // A copy that comes back after a stop is called edited, too.
                 let fits = |started: bool| !started || run.reason == Reason::TaskEdited;
                 let mut changes = self.state.changes.iter().filter(|c| c.task == run.task_id && c.revision > 1);
@@ -66,9 +72,27 @@ impl Evidence<'_> {
                 is(by, "nobody changed its task so")
             }
             (Status::Cancelled, Reason::Covered) => is(blocks(spec, BlockStrategy::CoverEarly), "its task waits"),
+            (Status::Cancelled, Reason::CancelledManually) => is(self.is_cancelled(run), "no person cancelled it"),
             (Status::Cancelled, _) => Some("nobody cancelled it"),
             _ => Some("it has not ended"),
         }
+    }
+
+    /// Whether a window in which the tenant's runs are skipped lies about its due time.
+    fn is_skipped_by_window(&self, run: &Run) -> bool {
+        self.world.operations.iter().any(|intended| {
+            let Operation::Window { begins_in, lasts, action: WindowAction::Skip, .. } = intended.operation else {
+                return false;
+            };
+            let from = self.world.began + intended.at + begins_in;
+            run.tenant_id == self.world.tenants[0].owner.tenant_id && (from..=from + lasts).contains(&run.due_time)
+        })
+    }
+
+    /// Whether people have cancelled runs of its task.
+    fn is_cancelled(&self, run: &Run) -> bool {
+        let tasks = self.world.operations.iter().filter_map(|intended| intended.operation.cancels());
+        tasks.map(|task| self.world.tasks()[task]).any(|task| task == run.task_id)
     }
 
     fn shards_of(&self, parent: LogId) -> impl Iterator<Item = &LogRow> {
@@ -84,13 +108,15 @@ impl Evidence<'_> {
     fn attempt_ends_for_a_reason(&mut self, log: LogId, attempt: i32, end: &End) {
         let Some(row) = self.state.logs.get(&log) else { return };
         let by_itself = matches!(end.to, Status::Succeeded) || matches!(end.reason, Reason::HandlerFailed);
-        let by_change = end.reason.is_revocation() || matches!(end.reason, Reason::Covered | Reason::ShardFailed);
-        let goes_on = matches!(end.to, Status::Init | Status::Retry)
-            && self.is_changed(row.run.task_id, row.run.fire_time, end.at);
+        let by_change = end.reason.is_revocation()
+            || matches!(end.reason, Reason::Covered | Reason::ShardFailed | Reason::CancelledManually);
+        let from = self.state.dispatch_marks.get(&(log, attempt)).map_or(end.at, |mark| mark.at);
+        // A change takes back what executors hold, and by another definition it goes on. What counts is the attempt's own
+        // time, not its fire's: with a long lead it may be over long before that.
+        let goes_on = matches!(end.to, Status::Init | Status::Retry) && self.is_changed(row.run.task_id, from, end.at);
         if by_itself || by_change || goes_on || row.run.is_parent() {
             return;
         }
-        let from = self.state.dispatch_marks.get(&(log, attempt)).map_or(end.at, |mark| mark.at);
         if self.is_calm(from - BEFORE_MS, end.at) {
             let detail = format!("attempt {attempt} of task {}, {from} to {}: {end:?}", row.run.task_id, end.at);
             self.breaks("P2 no attempt is given up without need", Some(log), detail);

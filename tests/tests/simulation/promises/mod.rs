@@ -272,9 +272,14 @@ impl Evidence<'_> {
             let end = self.state.ends.get(&(LogId(log), attempt)).copied();
             let fits = |end: &End| match ack.status {
                 RunStatus::Succeeded => end.to == Status::Succeeded,
-                RunStatus::Failed => end.reason == Reason::HandlerFailed,
-                RunStatus::NotStarted => matches!(end.reason, Reason::GivenBack | Reason::Covered),
-                RunStatus::Abandoned => matches!(end.reason, Reason::Abandoned | Reason::Covered),
+                // What was told to stop and fails has been stopped.
+                RunStatus::Failed => matches!(end.reason, Reason::HandlerFailed | Reason::CancelledManually),
+                RunStatus::NotStarted => {
+                    matches!(end.reason, Reason::GivenBack | Reason::Covered | Reason::CancelledManually)
+                }
+                RunStatus::Abandoned => {
+                    matches!(end.reason, Reason::Abandoned | Reason::Covered | Reason::CancelledManually)
+                }
                 _ => true,
             };
             if ack.verdict == Verdict::Applied && !end.as_ref().is_some_and(fits) {

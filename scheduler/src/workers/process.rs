@@ -1,0 +1,78 @@
+//! The workers of a process: keys, the certificate, open pages.
+
+use super::{Fault, Round, Work, Worker};
+use crate::auth::KeyRing;
+use crate::live::Watcher;
+use crate::settings::Settings;
+use crate::store::SqlStore;
+use crate::tls::Certificate;
+use anyhow::anyhow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What they work with.
+pub struct ProcessParts {
+    /// Kept up to date.
+    pub keys: Arc<KeyRing>,
+    /// The listener's, looked at now and then.
+    pub certificate: Option<Arc<Certificate>>,
+    /// The database.
+    pub store: SqlStore,
+    /// Tells open pages what has changed.
+    pub watcher: Watcher,
+}
+
+/// How often each of them looks, at least.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // each is explained in conf/application.toml
+pub struct ProcessPeriods {
+    pub keys: Duration,
+    pub key_uses: Duration,
+    pub certificate: Duration,
+    pub watch: Duration,
+}
+
+impl ProcessPeriods {
+    /// Out of the settings.
+    #[must_use]
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            keys: settings.executors.keys_interval,
+            key_uses: settings.executors.key_uses_interval,
+            certificate: settings.server.tls.reload_interval,
+            watch: settings.schedulers.look_interval,
+        }
+    }
+}
+
+impl ProcessParts {
+    /// Every worker of the process.
+    pub fn workers(self: &Arc<Self>, periods: &ProcessPeriods) -> Vec<Work> {
+        let never = Arc::default;
+        vec![
+            Work::new(Worker::Keys, periods.keys, never(), self, read_keys),
+            Work::new(Worker::KeyUses, periods.key_uses, never(), self, note_key_uses),
+            Work::new(Worker::Certificate, periods.certificate, never(), self, reload_certificate),
+            Work::new(Worker::Watch, periods.watch, self.watcher.wake(), self, watch),
+        ]
+    }
+}
+
+async fn read_keys(parts: Arc<ProcessParts>) -> Round {
+    Ok(parts.keys.look(&parts.store).await?)
+}
+
+async fn note_key_uses(parts: Arc<ProcessParts>) -> Round {
+    Ok(parts.keys.note_uses(&parts.store).await?)
+}
+
+/// Looks at the files of the listener's certificate.
+async fn reload_certificate(parts: Arc<ProcessParts>) -> Round {
+    let Some(certificate) = parts.certificate.clone() else { return Ok(()) };
+    let looked = tokio::task::spawn_blocking(move || certificate.reload()).await;
+    looked.map_err(|error| Fault::Fatal(anyhow!("checking the TLS certificate panicked: {error}")))
+}
+
+async fn watch(parts: Arc<ProcessParts>) -> Round {
+    Ok(parts.watcher.tick().await?)
+}
