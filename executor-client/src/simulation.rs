@@ -90,14 +90,14 @@ impl SimulatedExecutor {
             let release = |due, now_us| timing.release(due, now_us, |slots| start_slots(&timing, &handlers, slots));
             timing.timer.run_as_task(&timing.clock, release).await;
             timer_ended.store(true, Ordering::Release);
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         let (runs, pending_results) = (Arc::clone(&member.runs), Arc::clone(&member.pending_results));
         let recorder = Recorder { journal, runs, pending_results };
         watched(&tasks, "journal", &ended, async move {
             recorder.run_as_task().await;
             recorder_ended.store(true, Ordering::Release);
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         let have_ended = || beside.iter().all(|has| has.load(Ordering::Acquire));
         Assembled::supervise(member, &tasks, std::future::pending(), (ended, ends), drain, have_ended).await
