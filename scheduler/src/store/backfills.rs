@@ -8,7 +8,7 @@ use super::sql::{EXPIRED, ID, ID_VERSION, INIT};
 use super::sql_store::{Transaction, retrying};
 use super::values::{clean, list, to_json};
 use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError};
-use crate::domain::task::{NEVER, Routing};
+use crate::domain::task::Routing;
 use crate::domain::task_log::PARENT_SHARD;
 use crate::domain::{BackfillId, LogId, Refusal, Status, Task, TaskId, TenantId, Trigger};
 use async_trait::async_trait;
@@ -111,7 +111,7 @@ impl SqlStore {
             tx.rollback().await?;
             return Ok(0);
         }
-        let candidates = fires(task, of.next_at, of.range_until);
+        let candidates = task.schedule.fires(of.next_at, of.range_until, LOOK_MAX);
         let is_sharded = task.spec.routing == Routing::Sharding;
         let shard = if is_sharded { PARENT_SHARD } else { 0 };
         let instants = list(ACTION, candidates.iter())?;
@@ -251,17 +251,6 @@ impl SqlStore {
         let sql = sql!("UPDATE backfill SET status = {2}, finished_at = {3} WHERE id = {1} AND status = 'open'");
         self.execute(ACTION, &sql, [id.into(), status.into(), now.into()]).await.map(drop)
     }
-}
-
-/// Fires of the task from `from` on and before `until`, a bounded number.
-fn fires(task: &Task, from: i64, until: i64) -> Vec<i64> {
-    let mut found = Vec::new();
-    let mut at = task.schedule.next_after(from - 1);
-    while at != NEVER && at < until && found.len() < LOOK_MAX {
-        found.push(at);
-        at = task.schedule.next_after(at);
-    }
-    found
 }
 
 /// A fire that has a row.

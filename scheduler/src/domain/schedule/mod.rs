@@ -120,6 +120,18 @@ impl Schedule {
         }
     }
 
+    /// The fire times from `from` on and before `until` (epoch ms), the first `limit` of them.
+    #[must_use]
+    pub fn fires(&self, from: i64, until: i64, limit: usize) -> Vec<i64> {
+        let mut found = Vec::new();
+        let mut at = self.next_after(from - 1);
+        while at != NEVER && at < until && found.len() < limit {
+            found.push(at);
+            at = self.next_after(at);
+        }
+        found
+    }
+
     /// Whether `at` (epoch ms) is one of its fire times.
     #[must_use]
     pub fn names(&self, at: i64) -> bool {

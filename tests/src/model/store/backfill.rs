@@ -3,7 +3,7 @@
 use super::rows::{LogRow, State, bucket};
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
-use carillon::domain::task::{NEVER, Routing};
+use carillon::domain::task::Routing;
 use carillon::domain::task_log::PARENT_SHARD;
 use carillon::domain::{BackfillId, ExecutorId, LogId, Reason, Run, Status, Task, TaskId, TenantId, Trigger};
 use carillon::store::{Backfill, BackfillStore, Result, StoreErrorKind};
@@ -112,7 +112,7 @@ impl State {
         if room == 0 || !is_current {
             return 0;
         }
-        let candidates = fires(&task, of.next_at, of.range_until);
+        let candidates = task.schedule.fires(of.next_at, of.range_until, LOOK_MAX);
         let picked = self.pick(&task, &candidates, room);
         let count = picked.chosen.len() + picked.revived.len();
         let ends = picked.next_at.is_none() && count == 0;
@@ -236,15 +236,4 @@ fn shard_of(task: &Task) -> i32 {
 
 fn never_ran(run: &Run) -> bool {
     run.status == Status::Expired && run.attempt == 0
-}
-
-/// Fires of the task from `from` on and before `until`, a bounded number.
-fn fires(task: &Task, from: i64, until: i64) -> Vec<i64> {
-    let mut found = Vec::new();
-    let mut at = task.schedule.next_after(from - 1);
-    while at != NEVER && at < until && found.len() < LOOK_MAX {
-        found.push(at);
-        at = task.schedule.next_after(at);
-    }
-    found
 }
