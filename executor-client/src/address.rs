@@ -24,7 +24,10 @@ pub(crate) async fn advertised(settings: &Settings, node: &Node) -> Advertised {
         Some(address) => address.clone(),
         None => found(settings, node).await,
     };
-    let is_own = tokio::time::timeout(FIND_TIMEOUT, is_own(&address, settings.port)).await.unwrap_or(false);
+    let is_own = match settings.own_address {
+        Some(known) => known,
+        None => tokio::time::timeout(FIND_TIMEOUT, is_own(&address, settings.port)).await.unwrap_or(false),
+    };
     Advertised { address, is_own }
 }
 

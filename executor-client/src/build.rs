@@ -1,16 +1,20 @@
 //! Builds an executor from its settings: checks them, binds the port, opens the journal.
 
 use crate::BuildError;
+use crate::assembled::Assembled;
 use crate::builder::ExecutorBuilder;
+use crate::carrier::HttpCarrier;
 use crate::error::invalid;
 use crate::executor::Executor;
 use crate::journal::Journal;
 use crate::node::{Identity, Node};
 use crate::output::Limits;
 use crate::settings::Settings;
+use crate::surroundings::Surroundings;
 use carillon_protocol::sign::Key;
 use serde_json::Value;
 use std::net::{IpAddr, TcpListener};
+use std::sync::Arc;
 
 /// Least output to keep of a run, bytes; less would not be worth it.
 const OUTPUT_RUN_BYTES_MIN: u64 = 4 * 1024;
@@ -21,18 +25,43 @@ impl ExecutorBuilder {
     /// # Errors
     /// [`BuildError`]; its message says which setting to change.
     pub fn build(mut self) -> Result<Executor, BuildError> {
+        let (bind, nodes) = self.prepare()?;
+        let tls = self.tls.open(nodes.iter().any(|node| node.base.starts_with("https:")))?;
+        let environment = |error: String| BuildError::Environment(error);
+        let carrier = Arc::new(HttpCarrier::new(tls).map_err(|e| environment(e.to_string()))?);
+        let listener = listen(bind, self.port, self.ports_tried)?;
+        let port = listener.local_addr().map_err(|e| environment(e.to_string()))?.port();
+        let assembled = self.assemble((bind, port), nodes, Surroundings::machine(carrier))?;
+        Ok(Executor::new(assembled, listener))
+    }
+
+    /// The same without a port, within surroundings of the caller's.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn build_within(mut self, surroundings: Surroundings) -> Result<Assembled, BuildError> {
+        let (bind, nodes) = self.prepare()?;
+        let port = self.port;
+        self.assemble((bind, port), nodes, surroundings)
+    }
+
+    /// Checks every setting. What to bind to, and the nodes.
+    fn prepare(&mut self) -> Result<(IpAddr, Vec<Node>), BuildError> {
         self.check()?;
         self.hand_out_policies()?;
-        let bind: IpAddr =
-            self.bind.parse().map_err(|_| invalid("bind", format!("`{}` is not an IP address", self.bind)))?;
+        let bind = self.bind.parse().map_err(|_| invalid("bind", format!("`{}` is not an IP address", self.bind)))?;
         let nodes = self.schedulers.iter().map(|url| node(url)).collect::<Result<Vec<_>, _>>()?;
         if let Some(address) = &self.address {
             check_url("address", address, &["http"])?;
         }
-        let tls = self.tls.open(nodes.iter().any(|node| node.base.starts_with("https:")))?;
-        let (journal, pending) = Journal::open(&self.journal_dir, &self.tenant, &self.app)?;
-        let listener = listen(bind, self.port, self.ports_tried)?;
-        let port = listener.local_addr().map_err(|e| BuildError::Environment(e.to_string()))?.port();
+        Ok((bind, nodes))
+    }
+
+    fn assemble(
+        self,
+        (bind, port): (IpAddr, u16),
+        nodes: Vec<Node>,
+        surroundings: Surroundings,
+    ) -> Result<Assembled, BuildError> {
+        let journal = Journal::open(&surroundings.disk, &self.journal_dir, &self.tenant, &self.app)?;
         let identity = Identity {
             tenant: self.tenant,
             app: self.app,
@@ -41,19 +70,22 @@ impl ExecutorBuilder {
         };
         let settings = Settings {
             address: self.address.map(|a| a.trim_end_matches('/').to_owned()),
+            own_address: surroundings.own_address,
             bind,
             port,
+            host_name: surroundings.host_name.clone(),
+            pid: surroundings.pid,
             tags: self.tags,
             description: self.description,
             version: self.version,
             capacity: self.capacity,
             held_max: self.held_max,
+            journal_bytes_max: self.journal_bytes_max,
             cancel_grace: self.cancel_grace,
             drain_timeout: self.drain_timeout,
             handlers: self.handlers,
         };
-        let journal = (journal, pending, self.journal_bytes_max);
-        Executor::assemble(settings, (nodes, tls), identity, listener, journal, self.output)
+        Assembled::new(settings, (nodes, identity), journal, self.output, surroundings)
     }
 
     fn check(&self) -> Result<(), BuildError> {
@@ -135,7 +167,9 @@ fn node(text: &str) -> Result<Node, BuildError> {
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or(80);
     let prefix = url.path().trim_end_matches('/').to_owned();
-    Ok(Node { base: format!("{scheme}://{host}:{port}{prefix}"), prefix, authority: format!("{host}:{port}") })
+    let authority = format!("{host}:{port}");
+    let origin = format!("{scheme}://{authority}");
+    Ok(Node { base: format!("{origin}{prefix}"), origin, prefix, authority })
 }
 
 fn listen(bind: IpAddr, first: u16, tried: u16) -> Result<TcpListener, BuildError> {

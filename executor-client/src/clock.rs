@@ -5,17 +5,46 @@
 
 use crate::sync::lock;
 use carillon_protocol::{Estimate, OffsetEstimator};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Base before the first reading.
 const UNKNOWN: i64 = i64::MIN;
 
+/// The clocks of a machine.
+pub trait TimeSource: std::fmt::Debug + Send + Sync {
+    /// Microseconds of the monotonic clock, from any origin.
+    fn monotonic_us(&self) -> i64;
+
+    /// The wall clock, epoch ms.
+    fn wall_ms(&self) -> i64;
+}
+
+/// This machine's.
+pub(crate) fn machine() -> Arc<dyn TimeSource> {
+    Arc::new(MachineTime { origin: Instant::now() })
+}
+
+#[derive(Debug)]
+struct MachineTime {
+    origin: Instant,
+}
+
+impl TimeSource for MachineTime {
+    fn monotonic_us(&self) -> i64 {
+        self.origin.elapsed().as_micros() as i64
+    }
+
+    fn wall_ms(&self) -> i64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+    }
+}
+
 /// Cluster time without locks on the reading side.
 #[derive(Debug)]
 pub(crate) struct ClusterClock {
-    origin: Instant,
+    machine: Arc<dyn TimeSource>,
     /// Of the newest [`Estimate`], µs; [`UNKNOWN`] before the first reading.
     base_us: AtomicI64,
     estimator: Mutex<OffsetEstimator>,
@@ -28,18 +57,23 @@ pub(crate) struct ClusterClock {
 const STEP_BACK_US: i64 = 1_000_000;
 
 impl ClusterClock {
+    /// Over this machine's clocks.
     pub(crate) fn new() -> Self {
+        Self::over(self::machine())
+    }
+
+    pub(crate) fn over(machine: Arc<dyn TimeSource>) -> Self {
         Self {
-            origin: Instant::now(),
+            machine,
             base_us: AtomicI64::new(UNKNOWN),
             estimator: Mutex::new(OffsetEstimator::default()),
             told_us: AtomicI64::new(UNKNOWN),
         }
     }
 
-    /// Microseconds of the monotonic clock since this process built its executor.
+    /// Microseconds of the monotonic clock.
     pub(crate) fn local_us(&self) -> i64 {
-        self.origin.elapsed().as_micros() as i64
+        self.machine.monotonic_us()
     }
 
     /// Cluster time, epoch µs; `None` before the first reading.
@@ -60,8 +94,7 @@ impl ClusterClock {
 
     /// Time for a signature, epoch ms: the cluster's if known, otherwise this machine's.
     pub(crate) fn signing_ms(&self) -> i64 {
-        self.now_ms()
-            .unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64))
+        self.now_ms().unwrap_or_else(|| self.machine.wall_ms())
     }
 
     /// Takes a node's reading between two local instants, all µs.

@@ -11,7 +11,6 @@
 use crate::member::Member;
 use crate::sync::lock;
 use carillon_protocol::RunKey;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -111,9 +110,9 @@ async fn sign_off(member: &Member, held: &[RunKey], running: &[RunKey], limit: D
 }
 
 /// Stops the threads, which first write what is left.
-pub(crate) async fn stop_threads(member: &Member, threads: Vec<JoinHandle<()>>) {
+pub(crate) async fn stop_threads(member: &Member, have_ended: impl Fn() -> bool) {
     tell_threads_to_stop(member);
-    let ended = until(Instant::now() + THREADS_LIMIT, || threads.iter().all(JoinHandle::is_finished));
+    let ended = until(Instant::now() + THREADS_LIMIT, have_ended);
     if !ended.await {
         tracing::error!("executor.threads_do_not_end");
     }

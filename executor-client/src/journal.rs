@@ -12,13 +12,14 @@
 //! sent by the next one that starts.
 
 use crate::BuildError;
+use crate::disk::{Disk, DiskFile, DiskLock};
 use crate::output::Folder;
+use crate::run_map::RunMap;
 use bytes::Bytes;
 use carillon_protocol::{RunKey, RunResult};
-use std::collections::HashMap;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Processes that may share one (directory, tenant, app).
 const SLOTS_MAX: u32 = 256;
@@ -34,24 +35,30 @@ const FILE_NEW: &str = "results.journal.new";
 const LOCK: &str = "lock";
 
 /// Unacknowledged results, each as the JSON that goes over the wire.
-pub(crate) type Pending = HashMap<RunKey, Bytes>;
+pub(crate) type Pending = RunMap<Bytes>;
 
 /// The open journal of this process.
 #[derive(Debug)]
 pub(crate) struct Journal {
+    disk: Arc<dyn Disk>,
     dir: PathBuf,
-    file: File,
+    file: Box<dyn DiskFile>,
     bytes: u64,
     /// A write failed halfway: the next one must rewrite the file.
     damaged: bool,
     /// Held for as long as the process uses the directory.
-    _lock: File,
+    _lock: DiskLock,
 }
 
 impl Journal {
     /// Opens the first free slot below `root`, and returns what it and every abandoned slot
     /// still hold.
-    pub(crate) fn open(root: &Path, tenant: &str, app: &str) -> Result<(Self, Pending), BuildError> {
+    pub(crate) fn open(
+        disk: &Arc<dyn Disk>,
+        root: &Path,
+        tenant: &str,
+        app: &str,
+    ) -> Result<(Self, Pending), BuildError> {
         let base = root.join(file_name(tenant)).join(file_name(app));
         let mut slots = (0..SLOTS_MAX).map(|slot| base.join(slot.to_string()));
         let (dir, lock) = loop {
@@ -59,29 +66,29 @@ impl Journal {
                 let full = io::Error::other(format!("{SLOTS_MAX} processes use it already"));
                 return Err(failed(&base, "lock", full));
             };
-            create_folder(&dir).map_err(|e| failed(&dir, "create", e))?;
-            if let Some(lock) = try_lock(&dir)? {
+            disk.create_folder(&dir).map_err(|e| failed(&dir, "create", e))?;
+            if let Some(lock) = try_lock(&**disk, &dir)? {
                 break (dir, lock);
             }
         };
         let path = dir.join(FILE);
-        let mut pending = Pending::new();
-        load(&path, &mut pending).map_err(|e| failed(&path, "read", e))?;
+        let mut pending = Pending::default();
+        load(&**disk, &path, &mut pending).map_err(|e| failed(&path, "read", e))?;
         let mut abandoned = Vec::new();
-        for other in slots.take_while(|dir| dir.is_dir()) {
-            if let Some(lock) = try_lock(&other)? {
+        for other in slots.take_while(|dir| disk.is_folder(dir)) {
+            if let Some(lock) = try_lock(&**disk, &other)? {
                 let path = other.join(FILE);
-                load(&path, &mut pending).map_err(|e| failed(&path, "read", e))?;
+                load(&**disk, &path, &mut pending).map_err(|e| failed(&path, "read", e))?;
                 abandoned.push((path, lock));
             }
         }
-        let file = open_append(&path).map_err(|e| failed(&path, "open", e))?;
-        let mut journal = Self { dir, file, bytes: 0, damaged: false, _lock: lock };
+        let file = disk.open(&path).map_err(|e| failed(&path, "open", e))?;
+        let mut journal = Self { disk: Arc::clone(disk), dir, file, bytes: 0, damaged: false, _lock: lock };
         // Proves that the directory can be written, and drops damaged lines for good.
         journal.rewrite(&pending).map_err(|e| failed(&path, "write", e))?;
         // Only now: until this instant the other files were the only copies.
         for (path, _lock) in abandoned {
-            if let Err(error) = remove(&path) {
+            if let Err(error) = disk.remove(&path) {
                 tracing::warn!(path = %path.display(), %error, "journal.abandoned_not_removed");
             }
         }
@@ -119,9 +126,9 @@ impl Journal {
             line(&mut text, &serde_json::to_vec(acknowledged)?);
         }
         self.damaged = true;
-        self.file.write_all(&text)?;
+        self.file.append(&text)?;
         if flush {
-            self.file.sync_data()?;
+            self.file.sync()?;
         }
         self.damaged = false;
         self.bytes += text.len() as u64;
@@ -136,7 +143,7 @@ impl Journal {
 
     /// Empties the file when nothing is unacknowledged any more.
     pub(crate) fn cut(&mut self) -> io::Result<()> {
-        self.file.set_len(0)?;
+        self.file.clear()?;
         self.bytes = 0;
         Ok(())
     }
@@ -148,53 +155,21 @@ impl Journal {
         }
         let new = self.dir.join(FILE_NEW);
         let path = self.dir.join(FILE);
-        remove(&new)?;
-        let mut file = open_append(&new)?;
-        file.write_all(&text)?;
-        file.sync_data()?;
-        std::fs::rename(&new, &path)?;
+        self.disk.remove(&new)?;
+        let mut file = self.disk.open(&new)?;
+        file.append(&text)?;
+        file.sync()?;
+        self.disk.rename(&new, &path)?;
         self.file = file;
         self.bytes = text.len() as u64;
         self.damaged = false;
-        // The rename itself must survive a power loss as well.
-        #[cfg(unix)]
-        File::open(&self.dir)?.sync_all()?;
         Ok(())
     }
 }
 
-fn try_lock(dir: &Path) -> Result<Option<File>, BuildError> {
+fn try_lock(disk: &dyn Disk, dir: &Path) -> Result<Option<DiskLock>, BuildError> {
     let path = dir.join(LOCK);
-    let file = open_append(&path).map_err(|e| failed(&path, "open", e))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(failed(&path, "lock", error)),
-    }
-}
-
-/// What runs answer may be confidential: neither the folder nor the files are for other users.
-fn create_folder(dir: &Path) -> io::Result<()> {
-    let mut folder = DirBuilder::new();
-    folder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
-    folder.create(dir)
-}
-
-fn open_append(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    disk.try_lock(&path).map_err(|e| failed(&path, "lock", e))
 }
 
 fn failed(path: &Path, action: &'static str, source: io::Error) -> BuildError {
@@ -202,15 +177,10 @@ fn failed(path: &Path, action: &'static str, source: io::Error) -> BuildError {
 }
 
 /// Adds what the file at `path` holds unacknowledged to `pending`.
-fn load(path: &Path, pending: &mut Pending) -> io::Result<()> {
-    let mut text = Vec::new();
-    match File::open(path) {
-        Ok(mut file) => file.read_to_end(&mut text)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
+fn load(disk: &dyn Disk, path: &Path, pending: &mut Pending) -> io::Result<()> {
+    let Some(text) = disk.read(path)? else { return Ok(()) };
     let mut damaged = 0u64;
-    let mut found = Pending::new();
+    let mut found = Pending::default();
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         if !replay(line, &mut found) {
             damaged += 1;
@@ -295,6 +265,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::machine;
     use carillon_protocol::RunStatus;
 
     fn result(log: i64) -> (RunKey, Bytes) {
@@ -315,7 +286,7 @@ mod tests {
     fn write(journal: &mut Journal, pending: &mut Pending, logs: &[i64]) {
         let new: Vec<_> = logs.iter().map(|log| result(*log)).collect();
         pending.extend(new.iter().cloned());
-        journal.append(new.iter().map(|(_, json)| json), &[], 1, Pending::new).unwrap();
+        journal.append(new.iter().map(|(_, json)| json), &[], 1, Pending::default).unwrap();
     }
 
     #[test]
@@ -326,19 +297,19 @@ mod tests {
     #[test]
     fn unacknowledged_results_survive_a_restart() {
         let root = tempfile::tempdir().unwrap();
-        let (mut journal, mut pending) = Journal::open(root.path(), "t", "a").unwrap();
+        let (mut journal, mut pending) = Journal::open(&machine(), root.path(), "t", "a").unwrap();
         write(&mut journal, &mut pending, &[1, 2, 3]);
         pending.remove(&RunKey(2, 1));
-        journal.append(std::iter::empty(), &[RunKey(2, 1)], 1, Pending::new).unwrap();
+        journal.append(std::iter::empty(), &[RunKey(2, 1)], 1, Pending::default).unwrap();
         drop(journal);
-        let (_, loaded) = Journal::open(root.path(), "t", "a").unwrap();
+        let (_, loaded) = Journal::open(&machine(), root.path(), "t", "a").unwrap();
         assert_eq!(loaded, pending);
     }
 
     #[test]
     fn torn_and_damaged_lines_are_skipped() {
         let root = tempfile::tempdir().unwrap();
-        let (mut journal, mut pending) = Journal::open(root.path(), "t", "a").unwrap();
+        let (mut journal, mut pending) = Journal::open(&machine(), root.path(), "t", "a").unwrap();
         write(&mut journal, &mut pending, &[1, 2, 3]);
         let path = journal.dir().join(FILE);
         drop(journal);
@@ -347,33 +318,33 @@ mod tests {
         text[middle] ^= 1;
         text.truncate(text.len() - 2);
         std::fs::write(&path, text).unwrap();
-        let (_, loaded) = Journal::open(root.path(), "t", "a").unwrap();
+        let (_, loaded) = Journal::open(&machine(), root.path(), "t", "a").unwrap();
         assert_eq!(loaded.keys().collect::<Vec<_>>(), [&RunKey(1, 1)]);
     }
 
     #[test]
     fn two_processes_share_a_directory_and_the_survivor_inherits() {
         let root = tempfile::tempdir().unwrap();
-        let (first, _) = Journal::open(root.path(), "t", "a").unwrap();
-        let (mut second, mut pending) = Journal::open(root.path(), "t", "a").unwrap();
+        let (first, _) = Journal::open(&machine(), root.path(), "t", "a").unwrap();
+        let (mut second, mut pending) = Journal::open(&machine(), root.path(), "t", "a").unwrap();
         assert_ne!(first.dir(), second.dir());
         write(&mut second, &mut pending, &[7]);
         drop((first, second));
-        let (_, loaded) = Journal::open(root.path(), "t", "a").unwrap();
+        let (_, loaded) = Journal::open(&machine(), root.path(), "t", "a").unwrap();
         assert!(loaded.contains_key(&RunKey(7, 1)));
-        let (_, other) = Journal::open(root.path(), "t", "other").unwrap();
+        let (_, other) = Journal::open(&machine(), root.path(), "t", "other").unwrap();
         assert!(other.is_empty());
     }
 
     #[test]
     fn the_file_shrinks_when_all_is_acknowledged() {
         let root = tempfile::tempdir().unwrap();
-        let (mut journal, mut pending) = Journal::open(root.path(), "t", "a").unwrap();
+        let (mut journal, mut pending) = Journal::open(&machine(), root.path(), "t", "a").unwrap();
         let logs: Vec<i64> = (0..2_000).collect();
         write(&mut journal, &mut pending, &logs);
         assert!(journal.bytes > CUT_FROM_BYTES);
         let keys: Vec<RunKey> = pending.drain().map(|(key, _)| key).collect();
-        journal.append(std::iter::empty(), &keys, 0, Pending::new).unwrap();
+        journal.append(std::iter::empty(), &keys, 0, Pending::default).unwrap();
         assert_eq!(journal.bytes, 0);
     }
 
@@ -382,7 +353,7 @@ mod tests {
     fn no_other_user_reads_it() {
         use std::os::unix::fs::PermissionsExt as _;
         let root = tempfile::tempdir().unwrap();
-        let (mut journal, mut pending) = Journal::open(root.path(), "retail", "orders").unwrap();
+        let (mut journal, mut pending) = Journal::open(&machine(), root.path(), "retail", "orders").unwrap();
         write(&mut journal, &mut pending, &[1]);
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&journal.dir), mode(&journal.dir.join(FILE))), (0o700, 0o600));

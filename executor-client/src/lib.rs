@@ -33,6 +33,7 @@
 
 mod sync;
 
+mod assembled;
 mod blocking;
 mod build;
 mod builder;
@@ -42,9 +43,11 @@ mod error;
 mod executor;
 mod handler;
 mod settings;
+mod surroundings;
 mod testing;
 
 mod address;
+mod carrier;
 mod member;
 mod node;
 mod server;
@@ -58,8 +61,10 @@ mod ready;
 mod remembered;
 mod result;
 mod run;
+mod run_map;
 mod runs;
 mod slot;
+mod spawn;
 mod table;
 mod tasks;
 mod timer;
@@ -67,6 +72,7 @@ mod turns;
 
 mod output;
 
+mod disk;
 mod drain;
 mod journal;
 mod pending_results;
@@ -75,6 +81,9 @@ mod sender;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
 
 pub use blocking::BlockingPart;
 pub use builder::ExecutorBuilder;

@@ -116,8 +116,8 @@ impl Member {
             instance: self.instance.clone(),
             address: advertised.address,
             own_address: advertised.is_own,
-            host_name: crate::address::host_name(),
-            pid: std::process::id(),
+            host_name: settings.host_name.clone(),
+            pid: settings.pid,
             version: settings.version.clone(),
             tags: settings.tags.clone(),
             description: settings.description.clone(),
@@ -189,6 +189,7 @@ impl Member {
                 tokio::time::sleep_until(began + interval * beats)
             };
             tokio::select! {
+                biased;
                 () = wait => {}
                 () = self.register_again.notified() => return,
             }

@@ -1,22 +1,17 @@
 //! Calls to the nodes: signed, bounded in time and size, and trusted only when the reply's
 //! signature is valid.
 
+use crate::carrier::Carrier;
 use crate::clock::ClusterClock;
-use carillon_protocol::sign::{self, Key, RequestParts, SignMethod, header};
-use carillon_protocol::{BODY_BYTES_MAX, Code, KEEP_ALIVE_MARGIN, NODE_BASE_PATH, NODE_KEEP_ALIVE, Reply};
-use rustls::ClientConfig;
+use carillon_protocol::exchange::Request;
+use carillon_protocol::sign::{Key, RandomSource, RequestParts, SignMethod};
+use carillon_protocol::{Code, NODE_BASE_PATH, Reply};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// How long connecting to a node may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How long an idle connection is reused.
-const POOL_IDLE: Duration = NODE_KEEP_ALIVE.saturating_sub(KEEP_ALIVE_MARGIN);
 
 /// This executor's identity towards the nodes.
 #[derive(Debug, Clone)]
@@ -32,6 +27,8 @@ pub(crate) struct Identity {
 pub(crate) struct Node {
     /// `http[s]://host:port[/prefix]`, without a slash at the end.
     pub(crate) base: String,
+    /// `http[s]://host:port`.
+    pub(crate) origin: String,
     /// Path part of `base`, empty or with a leading slash.
     pub(crate) prefix: String,
     /// `host:port`.
@@ -79,9 +76,10 @@ impl std::fmt::Display for Failure {
 pub(crate) struct Nodes {
     list: Vec<Node>,
     current: AtomicUsize,
-    client: reqwest::Client,
+    carrier: Arc<dyn Carrier>,
     pub(crate) identity: Identity,
     clock: Arc<ClusterClock>,
+    random: Arc<dyn RandomSource>,
 }
 
 /// Any reply whose signature is valid.
@@ -100,19 +98,12 @@ struct Time {
 impl Nodes {
     pub(crate) fn new(
         list: Vec<Node>,
-        tls: ClientConfig,
+        carrier: Arc<dyn Carrier>,
         identity: Identity,
         clock: Arc<ClusterClock>,
-    ) -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(POOL_IDLE)
-            .tcp_nodelay(true)
-            .build()?;
-        Ok(Self { list, current: AtomicUsize::new(0), client, identity, clock })
+        random: Arc<dyn RandomSource>,
+    ) -> Self {
+        Self { list, current: AtomicUsize::new(0), carrier, identity, clock, random }
     }
 
     /// The node that is tried first.
@@ -197,44 +188,25 @@ impl Nodes {
         timeout: Duration,
     ) -> Result<Believed, String> {
         let Identity { tenant, app, key, method } = &self.identity;
-        let nonce = sign::nonce().map_err(|e| format!("no random bytes: {e}"))?;
-        let timestamp = self.clock.signing_ms();
-        let signed_path = format!("{}{NODE_BASE_PATH}{path}", node.prefix);
-        let sign = RequestParts {
+        let nonce = self.random.hex().map_err(|e| format!("no random bytes: {e}"))?;
+        let parts = RequestParts {
             method: "POST",
-            path: &signed_path,
+            path: &format!("{}{NODE_BASE_PATH}{path}", node.prefix),
             query: "",
             tenant,
             app,
             key: &key.id,
-            timestamp,
+            timestamp: self.clock.signing_ms(),
             nonce: &nonce,
-        }
-        .sign(*method, &key.secret, &body);
-        let request = self
-            .client
-            .post(format!("{}{NODE_BASE_PATH}{path}", node.base))
-            .timeout(timeout)
-            .header("content-type", "application/json")
-            .header(header::TENANT, tenant)
-            .header(header::APP, app)
-            .header(header::KEY, &key.id)
-            .header(header::TIMESTAMP, timestamp)
-            .header(header::NONCE, &nonce)
-            .header(header::SIGN_METHOD, method.as_str())
-            .header(header::SIGN, sign)
-            .body(body);
+        };
+        let request = Request::signed(&parts, *method, &key.secret, body);
         let sent_us = self.clock.local_us();
-        let response = request.send().await.map_err(|e| chain(&e))?;
-        let status = response.status().as_u16();
-        let given = response.headers().get(header::SIGN).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let text = bounded(response).await?;
+        let answer = self.carrier.carry(&node.origin, request, timeout).await?;
         let received_us = self.clock.local_us();
-        let expected = sign::sign_reply(*method, &key.secret, &nonce, status, &text);
-        if !given.is_some_and(|given| sign::matches(&expected, &given)) {
-            return Err(disbelieved(node, status, &text));
+        if !answer.is_genuine(*method, &key.secret, &nonce) {
+            return Err(disbelieved(node, answer.status, &answer.body));
         }
-        let reply = serde_json::from_slice(&text).map_err(|e| format!("signed, but not a reply: {e}"))?;
+        let reply = serde_json::from_slice(&answer.body).map_err(|e| format!("signed, but not a reply: {e}"))?;
         Ok(Believed { reply, sent_us, received_us })
     }
 }
@@ -296,29 +268,6 @@ fn disbelieved(node: &Node, status: u16, text: &[u8]) -> String {
         "node.answer_without_valid_signature: {advice}"
     );
     format!("HTTP {status}, code {} without a valid signature: {advice}", u32::from(reply.code))
-}
-
-async fn bounded(mut response: reqwest::Response) -> Result<Vec<u8>, String> {
-    let mut text = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| chain(&e))? {
-        if text.len() + chunk.len() > BODY_BYTES_MAX {
-            return Err(format!("the answer is larger than {BODY_BYTES_MAX} bytes"));
-        }
-        text.extend_from_slice(&chunk);
-    }
-    Ok(text)
-}
-
-/// An error with its causes: reqwest's own text omits them.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

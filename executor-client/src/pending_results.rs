@@ -1,4 +1,4 @@
-//! Results on their way to a node, and the recorder thread that puts them on disk first.
+//! Results on their way to a node, and the recorder that puts them on disk first.
 
 use crate::journal::{Journal, Pending};
 use crate::runs::Runs;
@@ -6,8 +6,8 @@ use crate::sync::lock;
 use bytes::Bytes;
 use carillon_protocol::{RESULT_ITEMS_MAX, RunKey, RunResult};
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -119,43 +119,80 @@ impl PendingResults {
         }
     }
 
-    /// Makes [`record`] write what is left and return.
+    /// Makes the recorder write what is left and return.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
     }
 }
 
-/// The recorder thread: writes results to the journal in batches, then lets them be sent.
-pub(crate) fn record(mut journal: Journal, runs: &Runs, pending_results: &PendingResults) {
-    loop {
-        let woken = runs.record.wait(IDLE);
-        let stopping = pending_results.stopping.load(Ordering::Acquire);
-        if woken && !stopping {
-            std::thread::sleep(GATHER);
-            if runs.is_bursting() {
+/// Writes results to the journal in batches, then lets them be sent.
+pub(crate) struct Recorder {
+    pub(crate) journal: Journal,
+    pub(crate) runs: Arc<Runs>,
+    pub(crate) pending_results: Arc<PendingResults>,
+}
+
+impl Recorder {
+    /// The thread: until stopped.
+    pub(crate) fn run(mut self) {
+        loop {
+            let woken = self.runs.record.wait(IDLE);
+            let stopping = self.is_stopping();
+            if woken && !stopping {
                 std::thread::sleep(GATHER);
+                if self.runs.is_bursting() {
+                    std::thread::sleep(GATHER);
+                }
+            }
+            if self.round(stopping) {
+                return self.close();
             }
         }
-        let results: Batch = runs.take_finished().iter().filter_map(encode).collect();
-        if record_batch(&mut journal, pending_results, &results) {
-            let full = lock(&pending_results.state).bytes > pending_results.bytes_max;
-            runs.journal_full.store(full, Ordering::Release);
-        } else {
-            // Sent anyway; but what is not safe on disk should not grow.
-            runs.journal_full.store(true, Ordering::Release);
-        }
-        pending_results.add(&results);
-        if stopping && results.is_empty() {
-            break;
-        }
-        if stopping {
-            runs.record.set();
+    }
+
+    /// The same as a task.
+    #[cfg(feature = "simulation")]
+    pub(crate) async fn run_as_task(mut self) {
+        loop {
+            let woken = self.runs.record.is_set(IDLE).await;
+            let stopping = self.is_stopping();
+            if woken && !stopping {
+                tokio::time::sleep(GATHER).await;
+                if self.runs.is_bursting() {
+                    tokio::time::sleep(GATHER).await;
+                }
+            }
+            if self.round(stopping) {
+                return self.close();
+            }
         }
     }
-    if lock(&pending_results.state).pending.is_empty()
-        && let Err(error) = journal.cut()
-    {
-        tracing::warn!(%error, "journal.cut_failed");
+
+    fn is_stopping(&self) -> bool {
+        self.pending_results.stopping.load(Ordering::Acquire)
+    }
+
+    /// Records what has come in. Whether that was the last round.
+    fn round(&mut self, stopping: bool) -> bool {
+        let Self { journal, runs, pending_results } = self;
+        let results: Batch = runs.take_finished().iter().filter_map(encode).collect();
+        // Without a journal they are sent anyway; but what is not safe on disk should not grow.
+        let full = !record_batch(journal, pending_results, &results)
+            || lock(&pending_results.state).bytes > pending_results.bytes_max;
+        runs.journal_full.store(full, Ordering::Release);
+        pending_results.add(&results);
+        if stopping && !results.is_empty() {
+            runs.record.set();
+        }
+        stopping && results.is_empty()
+    }
+
+    fn close(mut self) {
+        if lock(&self.pending_results.state).pending.is_empty()
+            && let Err(error) = self.journal.cut()
+        {
+            tracing::warn!(%error, "journal.cut_failed");
+        }
     }
 }
 

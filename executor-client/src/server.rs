@@ -4,6 +4,7 @@ use crate::member::Member;
 use crate::output::NoPage;
 use crate::verify::{Claims, Refusal, Verifier};
 use bytes::Bytes;
+use carillon_protocol::exchange::Answer;
 use carillon_protocol::sign::header;
 use carillon_protocol::{
     BODY_BYTES_MAX, Cancel, CancelAck, CancelOutcome, Code, DISPATCH_ITEMS_MAX, Dispatch, DispatchAck,
@@ -11,12 +12,14 @@ use carillon_protocol::{
 };
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
+use hyper::header::HeaderValue;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +46,14 @@ pub(crate) struct Server {
 
 /// What a route answers: a code, and the reply's JSON.
 type EncodedReply = (Code, Vec<u8>);
+
+/// The head of a request.
+pub(crate) struct Head<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a str,
+    pub(crate) headers: &'a HeaderMap,
+}
 
 /// Accepts connections forever.
 pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
@@ -75,7 +86,7 @@ impl Server {
         }
         let service = service_fn(|request| {
             let server = Arc::clone(&self);
-            async move { Ok::<_, Infallible>(server.answer(request, peer).await) }
+            async move { Ok::<_, Infallible>(server.respond(request, peer).await) }
         });
         let served = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
@@ -88,45 +99,54 @@ impl Server {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
-        if request.method() == Method::GET && request.uri().path() == "/health" {
-            let (code, body) = ok(&self.health());
-            return plain(code, body);
+    async fn respond(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        let head = Head {
+            method: head.method.as_str(),
+            path: head.uri.path(),
+            query: head.uri.query().unwrap_or_default(),
+            headers: &head.headers,
+        };
+        response(self.answer(&head, read(body), &peer).await)
+    }
+
+    /// Answers a request of `peer`. `body` is awaited only for a request whose headers are right.
+    pub(crate) async fn answer(
+        &self,
+        head: &Head<'_>,
+        body: impl Future<Output = Result<Bytes, Refusal>>,
+        peer: &(dyn Display + Sync),
+    ) -> Answer {
+        if head.method == "GET" && head.path == "/health" {
+            return unsigned(ok(&self.health()));
         }
-        match self.admit(request).await {
-            Ok((claims, path, body)) => {
-                let (code, body) = self.route(&path, &body).await;
-                self.signed(&claims, code, body)
+        match self.admit(head, body).await {
+            Ok((claims, body)) => {
+                let (code, reply) = self.route(head.path, &body).await;
+                self.verifier.sign(&claims, code.http_status(), reply)
             }
-            Err((path, (code, reason))) => {
+            Err((code, reason)) => {
+                let path: String = head.path.chars().take(64).collect();
                 tracing::warn!(%peer, path, code = u32::from(code), reason, "request.refused");
-                let (code, body) = refuse(code, reason);
-                plain(code, body)
+                unsigned(refuse(code, reason))
             }
         }
     }
 
-    /// Checks a request in the order of what each check costs; the body is read only for one
-    /// whose headers are right.
-    async fn admit(&self, request: Request<Incoming>) -> Result<(Claims, String, Bytes), (String, Refusal)> {
-        let path = request.uri().path().to_owned();
-        let query = request.uri().query().unwrap_or_default().to_owned();
-        let fail = |refusal| Err((path.chars().take(64).collect(), refusal));
-        if request.method() != Method::POST || !matches!(path.as_str(), "/dispatch" | "/cancel" | "/probe" | "/logs") {
-            return fail((Code::NotFound, "there is no such path"));
+    /// Checks a request in the order of what each check costs.
+    async fn admit(
+        &self,
+        head: &Head<'_>,
+        body: impl Future<Output = Result<Bytes, Refusal>>,
+    ) -> Result<(Claims, Bytes), Refusal> {
+        let Head { method, path, query, headers } = *head;
+        if method != "POST" || !matches!(path, "/dispatch" | "/cancel" | "/probe" | "/logs") {
+            return Err((Code::NotFound, "there is no such path"));
         }
-        let claims = match self.verifier.check_headers(request.headers()) {
-            Ok(claims) => claims,
-            Err(refusal) => return fail(refusal),
-        };
-        let body = match read(request.into_body()).await {
-            Ok(body) => body,
-            Err(refusal) => return fail(refusal),
-        };
-        match self.verifier.check_body(&claims, ("POST", &path, &query), &body) {
-            Ok(()) => Ok((claims, path, body)),
-            Err(refusal) => fail(refusal),
-        }
+        let claims = self.verifier.check_headers(headers)?;
+        let body = body.await?;
+        self.verifier.check_body(&claims, (method, path, query), &body)?;
+        Ok((claims, body))
     }
 
     async fn route(&self, path: &str, body: &[u8]) -> EncodedReply {
@@ -242,18 +262,6 @@ impl Server {
             version: self.member.settings.version.clone(),
         }
     }
-
-    fn signed(&self, claims: &Claims, code: Code, body: Vec<u8>) -> Response<Full<Bytes>> {
-        let (method, sign) = self.verifier.sign_reply(claims, code.http_status(), &body);
-        let mut response = plain(code, body);
-        let headers = response.headers_mut();
-        headers.insert(header::SIGN_METHOD, hyper::header::HeaderValue::from_static(method));
-        // Hex is always a valid header value; without it the caller would not trust the reply.
-        if let Ok(value) = hyper::header::HeaderValue::from_str(&sign) {
-            headers.insert(header::SIGN, value);
-        }
-        response
-    }
 }
 
 async fn read(body: Incoming) -> Result<Bytes, Refusal> {
@@ -290,11 +298,21 @@ fn refuse(code: Code, reason: &str) -> EncodedReply {
     (code, body)
 }
 
-fn plain(code: Code, body: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response
-        .headers_mut()
-        .insert(hyper::header::CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
+fn unsigned((code, body): EncodedReply) -> Answer {
+    Answer::unsigned(code.http_status(), body)
+}
+
+fn response(answer: Answer) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(answer.body));
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(hyper::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some((method, sign)) = answer.signature {
+        headers.insert(header::SIGN_METHOD, HeaderValue::from_static(method.as_str()));
+        // Hex is always a valid header value; without it the caller would not trust the reply.
+        if let Ok(value) = HeaderValue::from_str(&sign) {
+            headers.insert(header::SIGN, value);
+        }
+    }
     response
 }

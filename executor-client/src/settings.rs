@@ -27,14 +27,22 @@ pub(crate) mod default {
 pub(crate) struct Settings {
     /// Address that nodes use, when it was given.
     pub(crate) address: Option<String>,
+    /// Whether this process itself listens at its address, when that is known.
+    pub(crate) own_address: Option<bool>,
     /// What the server is bound to.
     pub(crate) bind: IpAddr,
     pub(crate) port: u16,
+    /// Of the machine or container.
+    pub(crate) host_name: String,
+    /// Of this process.
+    pub(crate) pid: u32,
     pub(crate) tags: Vec<String>,
     pub(crate) description: String,
     pub(crate) version: String,
     pub(crate) capacity: usize,
     pub(crate) held_max: usize,
+    /// Unacknowledged results, bytes.
+    pub(crate) journal_bytes_max: usize,
     pub(crate) cancel_grace: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) handlers: Handlers,

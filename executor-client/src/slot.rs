@@ -4,14 +4,15 @@ use crate::output::run_span::span_of;
 use crate::result::cut;
 use crate::run::{Run, Stop};
 use crate::runs::Runs;
+use crate::spawn::Spawn;
 use crate::{Output, TaskError};
 use carillon_protocol::{RunResult, RunStatus};
 use futures_util::FutureExt as _;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Runs after which a slot lets other tasks of the runtime in, even if no handler ever waited.
 const RUNS_PER_TURN: u32 = 32;
@@ -30,15 +31,15 @@ enum Ended {
 
 /// Starts `count` slot tasks on the handlers' runtime. Only the starters pass through the
 /// runtime's shared queue; the slots go to a worker's own.
-pub(crate) fn start_slots(runs: &Arc<Runs>, runtime: &Handle, count: usize) {
+pub(crate) fn start_slots(runs: &Arc<Runs>, runtime: &impl Spawn, count: usize) {
     let mut left = count;
     while left > 0 {
         let here = left.min(SLOTS_PER_STARTER);
         left -= here;
-        let runs = Arc::clone(runs);
+        let (runs, starter) = (Arc::clone(runs), runtime.clone());
         runtime.spawn(async move {
             for _ in 1..here {
-                tokio::spawn(work(Arc::clone(&runs)));
+                starter.spawn(work(Arc::clone(&runs)));
             }
             work(runs).await;
         });

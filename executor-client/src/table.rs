@@ -15,9 +15,11 @@
 use crate::ready::{Ready, Ticket};
 use crate::remembered::Remembered;
 use crate::run::Run;
+use crate::run_map::RunMap;
 use crate::tasks::{TaskAt, Tasks};
 use carillon_protocol::{CancelOutcome, DispatchOutcome, OutputState, RunKey, RunResult, RunStatus};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 /// How long an ended run answers `Duplicate`, monotonic µs.
@@ -69,7 +71,7 @@ pub(crate) enum Begin {
 
 /// The runs. Instants named `now_us` are monotonic.
 pub(crate) struct Table {
-    pub(crate) live: HashMap<RunKey, State>,
+    pub(crate) live: RunMap<State>,
     pub(crate) tasks: Tasks,
     /// Due and waiting for a slot.
     pub(crate) ready: Ready,
@@ -92,7 +94,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(held_max: usize) -> Self {
         Self {
-            live: HashMap::with_capacity(held_max.min(LIVE_MAX)),
+            live: RunMap::with_capacity_and_hasher(held_max.min(LIVE_MAX), BuildHasherDefault::default()),
             tasks: Tasks::default(),
             ready: Ready::new(),
             waits: BTreeSet::new(),

@@ -1,4 +1,4 @@
-//! The thread that waits for due times.
+//! Waits for due times, on a thread of its own.
 //!
 //! Cron fires on whole seconds, so thousands of runs share one due millisecond. They are kept in
 //! one bucket per millisecond: accepting a run appends to a vector, and releasing a burst moves
@@ -7,9 +7,9 @@
 
 use crate::clock::ClusterClock;
 use crate::ready::Ticket;
-use crate::sync::lock;
+use crate::sync::{Bell, lock};
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Longest sleep; bounds the harm of an unannounced clock change.
@@ -19,7 +19,17 @@ const SLEEP_MAX: Duration = Duration::from_millis(250);
 #[derive(Debug, Default)]
 pub(crate) struct Timer {
     state: Mutex<State>,
-    changed: Condvar,
+    changed: Bell,
+}
+
+/// What follows a turn.
+enum Next {
+    /// Another turn, at once.
+    Turn,
+    /// Another turn after so long, or when something has changed.
+    Wait(Duration),
+    /// None: it was stopped.
+    Nothing,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +58,7 @@ impl Timer {
         let sooner = state.earliest() != earliest;
         drop(state);
         if sooner {
-            self.changed.notify_one();
+            self.changed.ring();
         }
     }
 
@@ -56,13 +66,13 @@ impl Timer {
     pub(crate) fn nudge(&self) {
         // Locked so that the thread either has not read the clock yet or is asleep.
         drop(lock(&self.state));
-        self.changed.notify_one();
+        self.changed.ring();
     }
 
     /// Makes the thread call `release` once, whether or not runs are due.
     pub(crate) fn wake(&self) {
         lock(&self.state).is_woken = true;
-        self.changed.notify_one();
+        self.changed.ring();
     }
 
     /// Forgets every run.
@@ -75,31 +85,60 @@ impl Timer {
     /// Ends the thread.
     pub(crate) fn stop(&self) {
         lock(&self.state).stopped = true;
-        self.changed.notify_one();
+        self.changed.ring();
     }
 
     /// The thread: until stopped, passes due runs, with the cluster time in µs, to `release`, which
     /// returns the latest time of its next call (cluster ms).
     pub(crate) fn run(&self, clock: &ClusterClock, release: impl Fn(Vec<Ticket>, i64) -> Option<i64>) {
         let mut state = lock(&self.state);
-        while !state.stopped {
-            let sleep = match (state.earliest(), clock.now_us()) {
-                (Some(at_ms), Some(now_us)) => {
-                    let left_us = at_ms.saturating_mul(1_000).saturating_sub(now_us);
-                    if left_us <= 0 {
-                        let due = state.take_due(now_us.div_euclid(1_000));
-                        drop(state);
-                        let look_ms = release(due, now_us);
-                        state = lock(&self.state);
-                        state.look_ms = look_ms;
-                        continue;
-                    }
-                    Duration::from_micros(left_us as u64).min(SLEEP_MAX)
-                }
-                _ => SLEEP_MAX,
+        loop {
+            let (unlocked, next) = self.turn(state, clock, &release);
+            state = match next {
+                Next::Turn => unlocked,
+                Next::Wait(limit) => self.changed.wait(unlocked, limit),
+                Next::Nothing => return,
             };
-            state = self.changed.wait_timeout(state, sleep).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// The same as a task.
+    #[cfg(feature = "simulation")]
+    pub(crate) async fn run_as_task(&self, clock: &ClusterClock, release: impl Fn(Vec<Ticket>, i64) -> Option<i64>) {
+        loop {
+            let next = self.turn(lock(&self.state), clock, &release).1;
+            match next {
+                Next::Turn => {}
+                Next::Wait(limit) => self.changed.rung(limit).await,
+                Next::Nothing => return,
+            }
+        }
+    }
+
+    /// Releases what is due. The guard is given up meanwhile; it comes back so that nothing changes unseen
+    /// before a thread waits.
+    fn turn<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        clock: &ClusterClock,
+        release: impl Fn(Vec<Ticket>, i64) -> Option<i64>,
+    ) -> (MutexGuard<'a, State>, Next) {
+        if state.stopped {
+            return (state, Next::Nothing);
+        }
+        let (Some(at_ms), Some(now_us)) = (state.earliest(), clock.now_us()) else {
+            return (state, Next::Wait(SLEEP_MAX));
+        };
+        let left_us = at_ms.saturating_mul(1_000).saturating_sub(now_us);
+        if left_us > 0 {
+            return (state, Next::Wait(Duration::from_micros(left_us as u64).min(SLEEP_MAX)));
+        }
+        let due = state.take_due(now_us.div_euclid(1_000));
+        drop(state);
+        let look_ms = release(due, now_us);
+        state = lock(&self.state);
+        state.look_ms = look_ms;
+        (state, Next::Turn)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::clock::ClusterClock;
 use crate::node::Identity;
 use crate::sync::lock;
 use carillon_protocol::Code;
+use carillon_protocol::exchange::Answer;
 use carillon_protocol::sign::{
     self, NONCE_CHARS, NonceMemory, NonceVerdict, RequestParts, SignMethod, TIMESTAMP_WINDOW_MS, header,
 };
@@ -111,10 +112,9 @@ impl Verifier {
         }
     }
 
-    /// The headers that sign a reply, by the method of its request.
-    pub(crate) fn sign_reply(&self, claims: &Claims, status: u16, body: &[u8]) -> (&'static str, String) {
-        let secret = &self.identity.key.secret;
-        (claims.method.as_str(), sign::sign_reply(claims.method, secret, &claims.nonce, status, body))
+    /// The signed answer to a request, by the method of the request.
+    pub(crate) fn sign(&self, claims: &Claims, status: u16, body: Vec<u8>) -> Answer {
+        Answer::signed(status, body, claims.method, &self.identity.key.secret, &claims.nonce)
     }
 }
 

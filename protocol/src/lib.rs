@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub mod code;
+pub mod exchange;
 pub mod message;
 pub mod sign;
 

@@ -144,6 +144,25 @@ pub fn nonce() -> Result<String, getrandom::Error> {
     random_hex::<16>()
 }
 
+/// Where the nonces and names of a process come from.
+pub trait RandomSource: std::fmt::Debug + Send + Sync {
+    /// 128 random bits as lower-case hex.
+    ///
+    /// # Errors
+    /// When the operating system gives no random bytes.
+    fn hex(&self) -> Result<String, getrandom::Error>;
+}
+
+/// The operating system's.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemRandom;
+
+impl RandomSource for SystemRandom {
+    fn hex(&self) -> Result<String, getrandom::Error> {
+        random_hex::<16>()
+    }
+}
+
 /// `N` random bytes as lower-case hex, for nonces, instances, key ids and secrets.
 ///
 /// # Errors

@@ -6,9 +6,7 @@ mod core;
 pub use core::NodeCore;
 
 use crate::api;
-use crate::auth::{
-    AddressRule, Authenticator, FIRST_USER, KeyRing, Provider, SessionTimes, Throttle, Verifier, check_password,
-};
+use crate::auth::{AddressRule, Authenticator, FIRST_USER, KeyRing, Provider, SessionTimes, Throttle, check_password};
 use crate::cluster::{Clock, ClusterClock, await_free_name};
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, Tails};
 use crate::domain::audit::Actor;
@@ -71,16 +69,21 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
 
     let tails = Arc::new(Tails::default());
     let streams = Arc::new(Streams::new(stop.clone()));
+    let messages = api::ExecutorMessages {
+        engine: engine.clone(),
+        addresses,
+        settings: executor_settings(&settings),
+        ended: parts.ended.clone(),
+        wake: parts.wake.clone(),
+    };
+    let requests_per_second = settings.executors.requests_per_second;
     let api = api::Api {
         engine: engine.clone(),
         store: store.clone(),
         definitions: parts.definitions.clone(),
         ended: parts.ended.clone(),
-        verifier: Verifier::new(keys.clone(), settings.executors.requests_per_second),
+        door: api::ExecutorsDoor::new(messages, keys.clone(), Arc::new(store.clone()), requests_per_second),
         keys: keys.clone(),
-        unauthenticated: api::UnauthenticatedLimits::default(),
-        wire_limits: api::WireLimits::default(),
-        addresses,
         trusted_proxies: settings.server.trusted_proxies.clone(),
         executors_show_certificates: tls.as_ref().is_some_and(|tls| tls.executors_show_certificates),
         authenticator,
@@ -93,7 +96,6 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         streams: streams.clone(),
         node_name: info.name.clone(),
         wake: parts.wake.clone(),
-        executor_settings: executor_settings(&settings),
         waiting: api::WaitSlots::default(),
         stop: stop.clone(),
         cached: api::CachedAnswers::default(),

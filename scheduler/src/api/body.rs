@@ -5,10 +5,11 @@ use super::refusal::RequestRefusal;
 use crate::domain::FieldError;
 use crate::domain::refusal::unreadable;
 use actix_web::web::{Bytes, BytesMut, Payload};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use serde::de::DeserializeOwned;
 use serde::{Deserializer, Serialize};
 use serde_json::{Map, Value};
+use std::fmt::Display;
 use std::time::Duration;
 
 /// Largest body of the management API, bytes.
@@ -33,11 +34,16 @@ pub async fn read(payload: Payload, limit: usize) -> Result<Bytes, BodyError> {
 }
 
 /// The same; `take` is told how many bytes there will be with the next part, and may refuse them.
-pub async fn read_counting<E: From<BodyError>>(
-    mut payload: Payload,
+pub async fn read_counting<P, B, E>(
+    mut payload: P,
     limit: usize,
     mut take: impl FnMut(usize) -> Result<(), E>,
-) -> Result<Bytes, E> {
+) -> Result<Bytes, E>
+where
+    P: Stream<Item = Result<Bytes, B>> + Unpin,
+    B: Display,
+    E: From<BodyError>,
+{
     let collect = async {
         let mut body = BytesMut::new();
         while let Some(chunk) = payload.next().await {

@@ -14,7 +14,9 @@ mod console;
 mod errors_page;
 mod event_stream;
 mod events;
+mod executor_messages;
 mod executors;
+mod executors_door;
 mod forecast;
 mod forecasts;
 mod grants;
@@ -70,6 +72,10 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use carillon_protocol::{NODE_BASE_PATH, NODE_KEEP_ALIVE};
 use console::Console;
 pub use errors_page::errors_page;
+#[cfg(any(test, fuzzing))]
+pub(crate) use executor_messages::check_registration;
+pub use executor_messages::{ExecutorMessage, ExecutorMessages};
+pub use executors_door::ExecutorsDoor;
 pub use forecasts::Forecasts;
 use operation::Operation;
 use problem::Problem;
@@ -77,11 +83,7 @@ use refusal::RequestRefusal;
 pub use state::{Api, CachedAnswers, Rates};
 use std::net::TcpListener;
 use std::time::Duration;
-pub use unauthenticated::UnauthenticatedLimits;
 pub use wait_slots::WaitSlots;
-#[cfg(any(test, fuzzing))]
-pub(crate) use wire::check_registration;
-pub use wire_limits::WireLimits;
 
 /// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,11 +1,10 @@
 //! Shared state of the handlers.
 
+use super::executors_door::ExecutorsDoor;
 use super::forecasts::Forecasts;
 use super::short_cache::ShortCache;
-use super::unauthenticated::UnauthenticatedLimits;
 use super::wait_slots::WaitSlots;
-use super::wire_limits::WireLimits;
-use crate::auth::{AddressRule, Authenticator, KeyRing, Provider, Throttle, Verifier};
+use crate::auth::{Authenticator, KeyRing, Provider, Throttle};
 use crate::definitions::TaskDefinitions;
 use crate::dispatch::Tails;
 use crate::domain::AppId;
@@ -13,7 +12,6 @@ use crate::engine::Engine;
 use crate::live::Streams;
 use crate::store::SqlStore;
 use crate::workers::RunEndSignal;
-use carillon_protocol::ExecutorSettings;
 use ipnet::IpNet;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,16 +47,10 @@ pub struct Api {
     pub definitions: Arc<TaskDefinitions>,
     /// Wakes the outbox worker after runs end, and the worker that releases blocked runs.
     pub ended: Arc<RunEndSignal>,
-    /// Checks executors' signatures.
-    pub verifier: Verifier,
+    /// Answers executors.
+    pub door: ExecutorsDoor<SqlStore>,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
-    /// Limits for requests without a valid signature.
-    pub unauthenticated: UnauthenticatedLimits,
-    /// What executors may use of this node.
-    pub wire_limits: WireLimits,
-    /// Addresses allowed for executors.
-    pub addresses: AddressRule,
     /// Proxies that are trusted to report where requests come from.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether executors must show a client certificate.
@@ -79,8 +71,6 @@ pub struct Api {
     pub node_name: String,
     /// Wakes the urgent loader.
     pub wake: Arc<Notify>,
-    /// Settings that executors receive at registration.
-    pub executor_settings: ExecutorSettings,
     /// Slots for requests that wait for a run to end.
     pub waiting: WaitSlots,
     /// Cancelled when this node stops.

@@ -3,8 +3,10 @@
 use super::body::{self, BodyError};
 use crate::auth::Throttle;
 use crate::domain::AppId;
-use actix_web::web::{Bytes, Payload};
+use actix_web::web::Bytes;
 use carillon_protocol::BODY_BYTES_MAX;
+use futures_util::Stream;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -69,7 +71,11 @@ impl WireLimits {
 
     /// Reads at most `limit` bytes. What is returned beside a large body is its share of what may be read at once: it is
     /// to be kept as long as the body.
-    pub async fn read(&self, payload: Payload, limit: usize) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Unread> {
+    pub async fn read<P, E>(&self, payload: P, limit: usize) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Unread>
+    where
+        P: Stream<Item = Result<Bytes, E>> + Unpin,
+        E: Display,
+    {
         let mut share: Option<OwnedSemaphorePermit> = None;
         // As it arrives, so that no one takes a share by announcing a body.
         let take = |length: usize| -> Result<(), Unread> {
@@ -95,6 +101,7 @@ mod tests {
     use super::*;
     use actix_web::FromRequest as _;
     use actix_web::test::TestRequest;
+    use actix_web::web::Payload;
 
     async fn payload(bytes: usize) -> Payload {
         let (request, mut payload) = TestRequest::post().set_payload(vec![b' '; bytes]).to_http_parts();

@@ -1,12 +1,13 @@
 //! Keys of executors: found by id to check a signature and to make one.
 
 use crate::domain::TenantId;
-use crate::store::{EncryptionError, KeyUse, Result, SigningKey, SqlStore};
+use crate::store::{EncryptionError, KeyStore, KeyUse, Result, SigningKey};
 use arc_swap::ArcSwap;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Keys whose last use is remembered at most until it is written down; the use of more is not.
 const USES_MAX: usize = 10_000;
@@ -61,7 +62,7 @@ pub struct KeyRing {
 
 impl KeyRing {
     /// Reads the keys again: what was committed before the call applies after it.
-    pub async fn refresh(&self, store: &SqlStore) -> Result<()> {
+    pub async fn refresh(&self, store: &dyn KeyStore) -> Result<()> {
         let number = self.begin();
         let (keys, unreadable) = store.signing_keys().await?;
         self.take(number, keys);
@@ -72,7 +73,7 @@ impl KeyRing {
     }
 
     /// Reads the keys of tenants of which something has changed since the last look.
-    pub async fn look(&self, store: &SqlStore) -> Result<()> {
+    pub async fn look(&self, store: &dyn KeyStore) -> Result<()> {
         // Before the keys: what changes meanwhile is seen by the next look.
         let sum = store.chains_sum().await?;
         let is_due = {
@@ -83,7 +84,7 @@ impl KeyRing {
             }
             is_due
         };
-        let chains = store.chain_ends(None).await?;
+        let chains = store.chains().await?;
         let changed = self.changed_since(&chains).filter(|_| !is_due);
         match &changed {
             Some(tenants) if tenants.len() <= TENANTS_MAX => {
@@ -148,7 +149,7 @@ impl KeyRing {
     }
 
     /// Reads the keys again after a miss, at most once a second; returns whether it did.
-    pub async fn refresh_soon(&self, store: &SqlStore) -> bool {
+    pub async fn refresh_soon(&self, store: &dyn KeyStore) -> bool {
         {
             let mut missed_at = self.missed_at.lock().unwrap_or_else(PoisonError::into_inner);
             if missed_at.is_some_and(|at| at.elapsed() < MISS_INTERVAL) {
@@ -180,7 +181,7 @@ impl KeyRing {
     }
 
     /// Writes down when keys were last used. What cannot be written is kept for the next time.
-    pub async fn note_uses(&self, store: &SqlStore) -> Result<()> {
+    pub async fn note_uses(&self, store: &dyn KeyStore) -> Result<()> {
         let uses: Vec<KeyUse> = std::mem::take(&mut *self.uses()).into_values().collect();
         if uses.is_empty() {
             return Ok(());

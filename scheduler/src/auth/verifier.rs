@@ -10,7 +10,8 @@ use carillon_protocol::sign::{
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Kinds of messages with a rate of their own.
 const LANES: usize = 2;

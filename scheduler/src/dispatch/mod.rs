@@ -6,6 +6,7 @@
 
 mod admit;
 mod cancel;
+mod carrier;
 mod choose;
 mod dispatcher;
 mod ended_runs;
@@ -16,16 +17,19 @@ mod output;
 mod pump;
 mod rate_limit;
 mod send;
+mod signed;
 mod tail;
 mod tasks;
 mod transport;
 
 pub use cancel::{Canceller, Revocation};
+pub use carrier::{Carrier, Uncarried};
 pub use dispatcher::{DispatchParts, DispatchSettings, Dispatcher};
 pub use ended_runs::EndedRuns;
 pub use http::HttpTransport;
 pub use output::{OUTPUT_STATUSES, OutputReader, OutputStatus, Reading, Wanted};
 pub use pump::{Pump, PumpCore, PumpSettings};
+pub use signed::{SignedTransport, TransportParts};
 pub use tail::{NoTailSlot, RunSource, TailClient, TailEnd, TailEvent, TailSlot, Tails, follow};
 pub use tasks::TaskCache;
 pub use transport::{Presence, SendError, Transport};

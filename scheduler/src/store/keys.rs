@@ -12,12 +12,15 @@ use super::row::{Read, column, from_row};
 use super::rows;
 use super::sql::ID;
 use super::sql_store::{Transaction, retrying};
+use super::traits::{KeyStore, KeyUse, SigningKey};
 use super::values::{clean, list, to_json};
 use super::{Result, SqlStore, StoreError};
 use crate::domain::{AccessScope, AppId, Owner, Refusal, TenantId};
+use async_trait::async_trait;
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::QueryResult;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 statements!(
     SIGNING_KEYS = |_| {
@@ -41,31 +44,6 @@ pub const KEYS_MAX: i64 = 10;
 
 /// Valid keys that a list looks at: more than there can be of one app.
 const VALID_LOOKED_AT_MAX: u64 = 100;
-
-/// A key with whose it is, for checking and making signatures.
-#[derive(Debug, Clone)]
-pub struct SigningKey {
-    /// Id and secret.
-    pub key: Key,
-    /// Owner.
-    pub owner: Owner,
-    /// Tenant's name, as it stands in the signature.
-    pub tenant: String,
-    /// App's name, as it stands in the signature.
-    pub app: String,
-    /// When it ends, cluster ms; 0 is never.
-    pub expires_at: i64,
-    /// How the app demands that everything is signed; `None` leaves it to the executor.
-    pub demanded: Option<SignMethod>,
-}
-
-impl SigningKey {
-    /// Whether it has not ended at `now` (cluster ms).
-    #[must_use]
-    pub fn is_valid(&self, now: i64) -> bool {
-        self.expires_at == 0 || self.expires_at > now
-    }
-}
 
 /// A key as people see it: without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -121,17 +99,6 @@ pub struct KeyWords<'a> {
     pub created_by: &'a str,
 }
 
-/// That a key was used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyUse {
-    /// The key.
-    pub id: String,
-    /// Its owner.
-    pub owner: Owner,
-    /// When, cluster ms.
-    pub at: i64,
-}
-
 const LIST: &str = "list keys";
 
 const READ: &str = "read signing keys";
@@ -158,30 +125,51 @@ fn of_app(owner: Owner) -> Condition {
     Condition::all().add(tenant.eq(owner.tenant_id)).add(app.eq(owner.app_id))
 }
 
-impl SqlStore {
-    /// Every valid key of every app, and those whose secret cannot be decrypted.
-    pub async fn signing_keys(&self) -> Result<(Vec<SigningKey>, Vec<(String, EncryptionError)>)> {
+#[async_trait]
+impl KeyStore for SqlStore {
+    async fn signing_keys(&self) -> Result<(Vec<SigningKey>, Vec<(String, EncryptionError)>)> {
         let stored: Vec<SigningKey> = self.query(READ, &SIGNING_KEYS, []).await?;
         Ok(self.decrypted(stored))
     }
 
-    /// The same of the apps of these tenants.
-    pub async fn signing_keys_of(
-        &self,
-        tenants: &[TenantId],
-    ) -> Result<(Vec<SigningKey>, Vec<(String, EncryptionError)>)> {
+    async fn signing_keys_of(&self, tenants: &[TenantId]) -> Result<(Vec<SigningKey>, Vec<(String, EncryptionError)>)> {
         let tenants = list(READ, tenants.iter())?;
         let stored: Vec<SigningKey> = self.query(READ, &SIGNING_KEYS_OF, [tenants.into()]).await?;
         Ok(self.decrypted(stored))
     }
 
-    /// How many chains the audit has, and the sum of their lengths: while both are the same, no one has changed
-    /// anything, and so no key.
-    pub async fn chains_sum(&self) -> Result<(i64, i64)> {
+    async fn chains_sum(&self) -> Result<(i64, i64)> {
         let found: Vec<(i64, i64)> = self.query(READ, &CHAINS, []).await?;
         Ok(found.first().copied().unwrap_or_default())
     }
 
+    async fn chains(&self) -> Result<HashMap<TenantId, i64>> {
+        self.chain_ends(None).await
+    }
+
+    async fn note_key_uses(&self, uses: &[KeyUse]) -> Result<()> {
+        const ACTION: &str = "note the last use of keys";
+        const USE: &[(&str, Kind)] =
+            &[("id", Kind::Text), ("tenant_id", Kind::Big), ("app_id", Kind::Big), ("at", Kind::Big)];
+        let sql = Sql::new(
+            self.backend,
+            &self.backend.update_from(
+                "app_key",
+                "last_used_at = v.n_at",
+                &self.backend.rows(1, USE),
+                "l.id = v.n_id AND l.tenant_id = v.n_tenant_id AND l.app_id = v.n_app_id AND l.last_used_at < v.n_at",
+            ),
+        );
+        for batch in uses.chunks(super::BATCH_MAX) {
+            let rows: Vec<_> =
+                batch.iter().map(|used| (&used.id, used.owner.tenant_id, used.owner.app_id, used.at)).collect();
+            self.execute(ACTION, &sql, [to_json(ACTION, &rows)?.into()]).await?;
+        }
+        Ok(())
+    }
+}
+
+impl SqlStore {
     fn decrypted(&self, stored: Vec<SigningKey>) -> (Vec<SigningKey>, Vec<(String, EncryptionError)>) {
         let (mut keys, mut unreadable) = (Vec::with_capacity(stored.len()), Vec::new());
         for mut key in stored {
@@ -280,28 +268,6 @@ impl SqlStore {
             .filter(of_app(owner));
         if self.at(ACTION).run(&revoke).await? == 0 {
             return Err(not_found(ACTION, id));
-        }
-        Ok(())
-    }
-
-    /// Writes down when keys were last used; an older use changes nothing.
-    pub async fn note_key_uses(&self, uses: &[KeyUse]) -> Result<()> {
-        const ACTION: &str = "note the last use of keys";
-        const USE: &[(&str, Kind)] =
-            &[("id", Kind::Text), ("tenant_id", Kind::Big), ("app_id", Kind::Big), ("at", Kind::Big)];
-        let sql = Sql::new(
-            self.backend,
-            &self.backend.update_from(
-                "app_key",
-                "last_used_at = v.n_at",
-                &self.backend.rows(1, USE),
-                "l.id = v.n_id AND l.tenant_id = v.n_tenant_id AND l.app_id = v.n_app_id AND l.last_used_at < v.n_at",
-            ),
-        );
-        for batch in uses.chunks(super::BATCH_MAX) {
-            let rows: Vec<_> =
-                batch.iter().map(|used| (&used.id, used.owner.tenant_id, used.owner.app_id, used.at)).collect();
-            self.execute(ACTION, &sql, [to_json(ACTION, &rows)?.into()]).await?;
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ pub use encryption::{EncryptionError, EncryptionKeys};
 pub use error::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
 pub use grants::{GrantView, NewGrant};
 pub use graph::{Graph, GraphLink, GraphTask};
-pub use keys::{KeyCursor, KeyUse, KeyView, KeyWords, SigningKey};
+pub use keys::{KeyCursor, KeyView, KeyWords};
 pub use logs::{LogFilter, LogPage, LogView, ShardCounts};
 pub use next_fires::WrittenFires;
 pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};

@@ -1,5 +1,5 @@
 //! The world outside the engine as a model: a database in memory, clocks, a network that loses
-//! things, executors that follow the protocol. All of it runs in one process on virtual time.
+//! things; and executors, which are the SDK itself. All of it runs in one process on virtual time.
 //!
 //! The conformance suite holds [`ModelStore`] to the same behaviour as the three databases; the
 //! simulator then trusts it. Two rules make a simulation repeatable:
@@ -11,7 +11,10 @@ pub mod clock;
 pub mod dice;
 pub mod executor;
 pub mod gate;
+pub mod keys;
+mod messages;
 pub mod net;
+pub mod random;
 pub mod store;
 pub mod trace;
 pub mod transport;
@@ -23,4 +26,4 @@ pub use gate::Gate;
 pub use net::{Endpoint, Net};
 pub use store::ModelStore;
 pub use trace::Trace;
-pub use transport::SimTransport;
+pub use transport::{SimCarrier, SimTransport, knock};

@@ -2,7 +2,7 @@
 
 use crate::fixture::{World, connect};
 use carillon::domain::Owner;
-use carillon::store::{EncryptionKeys, EncryptionRotation, KeyWords, SqlStore};
+use carillon::store::{EncryptionKeys, EncryptionRotation, KeyStore, KeyWords, SqlStore};
 use carillon_protocol::sign::Key;
 use carillon_tests::{Database, Kind};
 use futures_util::future::join_all;

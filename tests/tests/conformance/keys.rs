@@ -5,7 +5,7 @@ use carillon::auth::KeyRing;
 use carillon::domain::access::TenantScope;
 use carillon::domain::audit::{Actor, AuditNote, Target};
 use carillon::domain::{AccessScope, Action, AppId, Owner, TenantId, UserId};
-use carillon::store::{AppFilter, AppView, KeyUse, KeyView, KeyWords, SqlStore, StoreErrorKind};
+use carillon::store::{AppFilter, AppView, KeyStore, KeyUse, KeyView, KeyWords, SqlStore, StoreErrorKind};
 use carillon_protocol::sign::{Key, SignMethod};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // test code
 
 mod driven;
+mod executor_stories;
 mod faults;
 mod node;
 mod operations;

@@ -4,15 +4,17 @@
 use crate::process::Process;
 use crate::settings::{self, Shape};
 use async_trait::async_trait;
+use carillon::api::{ExecutorMessages, ExecutorsDoor};
+use carillon::auth::AddressRule;
 use carillon::dispatch::PumpCore;
-use carillon::domain::{ExecutorId, Owner};
 use carillon::node::NodeCore;
 use carillon::settings::Settings;
-use carillon::store::{ClusterStore, NodeInfo, Registration, Result as StoreResult, Signer, StoreError};
+use carillon::store::{ClusterStore, NodeInfo, Result as StoreResult};
 use carillon::workers::{EngineParts, EnginePeriods, Workers};
-use carillon_protocol::{Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck};
-use carillon_tests::model::executor::Refusal;
-use carillon_tests::model::{Gate, ModelStore, NodeServer, SimClock, SimTransport, Trace};
+use carillon_protocol::exchange::{Answer, Request};
+use carillon_tests::model::executor::NodeServer;
+use carillon_tests::model::keys::AppKeys;
+use carillon_tests::model::{Gate, ModelStore, SimClock, SimTransport, Trace, knock};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
@@ -44,6 +46,8 @@ pub struct NodeParts {
     pub transport: Arc<SimTransport>,
     /// Where events go.
     pub trace: Arc<Trace>,
+    /// Everyone's keys.
+    pub keys: Arc<AppKeys>,
 }
 
 /// A node, running or not.
@@ -57,6 +61,8 @@ struct Running {
     process: Process,
     /// Once it has joined.
     core: OnceLock<NodeCore<ModelStore>>,
+    /// What executors knock at, from then on.
+    door: OnceLock<Arc<ExecutorsDoor<ModelStore>>>,
     /// Told when it is to stop.
     stop: Notify,
 }
@@ -90,7 +96,7 @@ impl SimNode {
             return;
         }
         let process = Process::new(self.parts.gate.clone());
-        let running = Arc::new(Running { process, core: OnceLock::new(), stop: Notify::new() });
+        let running = Arc::new(Running { process, core: OnceLock::new(), door: OnceLock::new(), stop: Notify::new() });
         *slot = Some(running.clone());
         drop(slot);
         self.note("starts");
@@ -149,6 +155,8 @@ impl SimNode {
         };
         self.note(format!("joined as {}", core.parts.engine.membership.id()));
         let core = running.core.get_or_init(|| core);
+        let door = Arc::new(self.open_door(&core.parts).await);
+        running.door.get_or_init(|| door);
         let pump = Arc::new(core.pump());
         let pumping = running.process.spawn(turn(pump.clone(), running.clone()));
         let mut workers = Workers::new();
@@ -164,6 +172,19 @@ impl SimNode {
         self.note("has left");
         *self.running.lock().unwrap() = None;
         running.process.kill();
+    }
+
+    /// As `node.rs` of the product opens it.
+    async fn open_door(&self, parts: &SimParts) -> ExecutorsDoor<ModelStore> {
+        let messages = ExecutorMessages {
+            engine: parts.engine.clone(),
+            addresses: AddressRule::new(&[]),
+            settings: settings::executors(),
+            ended: parts.ended.clone(),
+            wake: parts.wake.clone(),
+        };
+        let keys = &self.parts.keys;
+        ExecutorsDoor::new(messages, keys.ring().await, keys.clone(), settings::REQUESTS_PER_SECOND)
     }
 
     async fn join(&self) -> StoreResult<NodeCore<ModelStore>> {
@@ -184,60 +205,11 @@ async fn turn(pump: Arc<PumpCore<ModelStore>>, running: Arc<Running>) {
     pump.run(|batch| drop(running.process.spawn(batch))).await;
 }
 
-fn refused(error: &StoreError) -> Refusal {
-    if error.is_temporary() { Refusal::StoreUnavailable } else { Refusal::Fault }
-}
-
-/// A node as the executors of one app knock at it.
-#[derive(Debug)]
-pub struct Door {
-    /// The node.
-    pub node: Arc<SimNode>,
-    /// Whose key they sign with.
-    pub owner: Owner,
-}
-
-impl Door {
-    fn signer(&self, signed_at: i64) -> Signer<'static> {
-        Signer { owner: self.owner, key_id: "key", signed_at }
-    }
-}
-
 #[async_trait]
-impl NodeServer for Door {
-    async fn register(&self, message: Register, signed_at: i64) -> Result<Registered, Refusal> {
-        let signer = self.signer(signed_at);
-        let answer = self.node.serve(async move |parts: Arc<SimParts>| {
-            let engine = &parts.engine;
-            let since = engine.executors_alive_since();
-            let done = engine.executors.register(&signer, &message, since).await;
-            done.map(|registration| (registration, engine.clock.now_us()))
-        });
-        let (Registration { executor_id, left_out }, cluster_time_us) =
-            answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
-        Ok(Registered { executor_id: executor_id.0, cluster_time_us, settings: settings::executors(), left_out })
-    }
-
-    async fn heartbeat(&self, message: Heartbeat, signed_at: i64) -> Result<HeartbeatAck, Refusal> {
-        let signer = self.signer(signed_at);
-        let answer = self.node.serve(async move |parts: Arc<SimParts>| {
-            let engine = &parts.engine;
-            let known = engine.executors.heartbeat(&signer, message).await;
-            known.map(|known| known.map(|cancel| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel }))
-        });
-        let known = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
-        known.ok_or(Refusal::RegisterAgain)
-    }
-
-    async fn results(&self, message: Results) -> Result<ResultsAck, Refusal> {
-        let owner = self.owner;
-        let answer = self.node.serve(async move |parts: Arc<SimParts>| {
-            let verdicts =
-                parts.engine.ingestion.apply(owner, ExecutorId(message.executor_id), &message.results).await?;
-            parts.ended.notify(&parts.engine);
-            Ok(verdicts)
-        });
-        let verdicts = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error: StoreError| refused(&error))?;
-        Ok(ResultsAck { verdicts })
+impl NodeServer for SimNode {
+    async fn answer(&self, request: Request) -> Option<Answer> {
+        let running = self.running.lock().unwrap().clone()?;
+        let door = running.door.get()?.clone();
+        running.process.spawn(async move { knock(&door, request).await }).await.ok()
     }
 }

@@ -89,6 +89,9 @@ const OFFLINE_AFTER_MS: i64 = 10_000;
 const ABANDON_AFTER_MS: i64 = 20_000;
 const ACCEPT_WINDOW_MS: i64 = 3_000;
 
+/// Messages that the holders of a key may send, of each class.
+pub const REQUESTS_PER_SECOND: u32 = 2_000;
+
 /// Of the nodes.
 pub fn engine(shape: &Shape) -> EngineSettings {
     let lead_ms = shape.lead_ms;

@@ -13,7 +13,7 @@ use carillon_tests::model::executor::Start;
 use std::sync::Arc;
 
 /// As the seeds with a long lead have it.
-const TWELVE_SECONDS: i64 = 12_000;
+pub const TWELVE_SECONDS: i64 = 12_000;
 
 /// Longer than the offline time-out, as promise 10 wants it.
 const LONG_LEAD_MS: i64 = 20_000;
@@ -30,11 +30,13 @@ const AFTER_A_DELAY: usize = 11;
 /// Seeds that tell each story: chance decides who is hit.
 const SEEDS: u64 = 8;
 
-fn at(at: i64, fault: Fault) -> Planned {
+/// A fault at that time, ms.
+pub fn at(at: i64, fault: Fault) -> Planned {
     Planned { at, fault }
 }
 
-fn simulate(seed: u64, lead_ms: i64, faults: &[Planned]) -> Arc<World> {
+/// One world of the default shape.
+pub fn simulate(seed: u64, lead_ms: i64, faults: &[Planned]) -> Arc<World> {
     let shape = Shape { lead_ms, ..Shape::default() };
     let (quotas, faults) = (Quotas::default(), Some(faults.to_vec()));
     crate::simulate(&Setup { seed, shape, quotas, faults, operations: None })

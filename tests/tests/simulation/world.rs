@@ -1,18 +1,22 @@
 //! A small cluster in one process: nodes, executors, tenants, one database, one seed.
 
 use crate::faults::{self, Fault, Planned, SWITCH_OVER_MS};
-use crate::node::{Door, NodeParts, SimNode, SimParts};
+use crate::node::{NodeParts, SimNode, SimParts};
 use crate::operations::{self, Intended};
 use crate::settings::Shape;
 use crate::tasks::{self, Answered};
+use carillon::auth::{AddressRule, KeyRing};
+use carillon::dispatch::TransportParts;
 use carillon::domain::quota::Quotas;
 use carillon::domain::{AppId, IdSource, LogId, NodeId, Owner, Status, TaskId, TenantId};
 use carillon::store::{Activity, NewTask};
-use carillon_tests::model::executor::MachineParts;
+use carillon_tests::model::executor::{MachineParts, NodeServer};
+use carillon_tests::model::keys::{AppKey, AppKeys};
+use carillon_tests::model::random::SeededRandom;
 use carillon_tests::model::store::LogRow;
 use carillon_tests::model::store::admin::new_task;
 use carillon_tests::model::{
-    Dice, Endpoint, Gate, Ledger, ModelStore, Net, NodeServer, SimClock, SimExecutor, SimTime, SimTransport, Trace,
+    Dice, Endpoint, Gate, Ledger, ModelStore, Net, SimCarrier, SimClock, SimExecutor, SimTime, SimTransport, Trace,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -48,6 +52,9 @@ const LOADED_AHEAD_MS: i64 = 10_000;
 /// The task of the tenants but the first: number of the tenant after it.
 const NEIGHBOUR_TASKS: i64 = 1_000;
 
+/// The app of each tenant.
+const APP: &str = "app";
+
 /// Number of a node that is none: runs that people start are named by it.
 const PEOPLE: i64 = 1_000;
 
@@ -78,15 +85,24 @@ impl Setup {
 pub struct Tenant {
     /// Whose tasks and executors they are.
     pub owner: Owner,
+    /// Its name.
+    pub name: String,
     /// Its executors.
     pub executors: Vec<usize>,
     /// Ids of its tasks.
     pub tasks: Vec<TaskId>,
 }
 
+impl Tenant {
+    fn key(&self) -> AppKey {
+        AppKey { owner: self.owner, tenant: self.name.clone(), app: APP.to_owned() }
+    }
+}
+
 /// A cluster under simulation.
 pub struct World {
     pub time: Arc<SimTime>,
+    pub dice: Arc<Dice>,
     pub trace: Arc<Trace>,
     pub net: Arc<Net>,
     pub ledger: Arc<Ledger>,
@@ -131,35 +147,46 @@ impl Ground {
     }
 
     /// Everyone's executors, the first tenant's first.
-    fn executors(&self) -> Vec<Arc<SimExecutor>> {
-        let machine = MachineParts {
+    fn executors(&self, tenants: &[Tenant]) -> Vec<Arc<SimExecutor>> {
+        let machine = |tenant: &Tenant| MachineParts {
             time: self.time.clone(),
             dice: self.dice.clone(),
             net: self.net.clone(),
             trace: self.trace.clone(),
             ledger: self.ledger.clone(),
             handlers: ["quick", "slow", "steady", "flaky"].map(str::to_owned).to_vec(),
+            key: tenant.key(),
         };
-        let executor = |index: usize| SimExecutor::new(index, self.lag(&format!("executor {index}")), machine.clone());
-        (0..self.shape.executors()).map(executor).collect()
+        let executor = |index: usize, of| SimExecutor::new(index, self.lag(&format!("executor {index}")), machine(of));
+        tenants.iter().flat_map(|of| of.executors.iter().map(move |index| executor(*index, of))).collect()
     }
 
-    fn node(&self, index: usize, executors: &[Arc<SimExecutor>]) -> Arc<SimNode> {
+    fn node(
+        &self,
+        index: usize,
+        executors: &[Arc<SimExecutor>],
+        (keys, ring): (&Arc<AppKeys>, &Arc<KeyRing>),
+    ) -> Arc<SimNode> {
         let gate = Gate::new(format!("node {index}"), self.time.clone(), self.dice.clone());
+        let clock = Arc::new(SimClock::new(self.time.clone(), self.lag(&format!("node {index}"))));
+        let carrier =
+            SimCarrier { node: index, gate: gate.clone(), net: self.net.clone(), executors: executors.to_vec() };
+        let parts = TransportParts {
+            keys: ring.clone(),
+            key_store: keys.clone(),
+            addresses: AddressRule::new(&[]),
+            clock: clock.clone(),
+            random: Arc::new(SeededRandom::new(&format!("node {index}"), self.dice.clone())),
+        };
         SimNode::new(NodeParts {
             index,
             shape: self.shape.clone(),
-            clock: Arc::new(SimClock::new(self.time.clone(), self.lag(&format!("node {index}")))),
+            clock,
             store: Arc::new(self.store.through(gate.clone())),
-            transport: Arc::new(SimTransport {
-                node: index,
-                gate: gate.clone(),
-                net: self.net.clone(),
-                dice: self.dice.clone(),
-                executors: executors.to_vec(),
-            }),
+            transport: Arc::new(SimTransport::over(carrier, parts)),
             gate,
             trace: self.trace.clone(),
+            keys: keys.clone(),
         })
     }
 
@@ -168,7 +195,7 @@ impl Ground {
         let (name, now) = (format!("tenant-{index}"), self.time.now_ms());
         let id = index as i64 + 1;
         self.store.create_tenant(TenantId(id), &name, now).await.unwrap();
-        let owner = self.store.create_app(AppId(100 + id), &name, "app").await.unwrap();
+        let owner = self.store.create_app(AppId(100 + id), &name, APP).await.unwrap();
         let (first, specs) = match index {
             0 => (10, tasks::specs()),
             _ => (NEIGHBOUR_TASKS + id, vec![tasks::neighbour(self.shape.tenants)]),
@@ -181,7 +208,7 @@ impl Ground {
         }
         let own = self.shape.own_executors;
         let executors = if index == 0 { (0..own).collect() } else { vec![own + index - 1] };
-        Tenant { owner, executors, tasks: ids }
+        Tenant { owner, name, executors, tasks: ids }
     }
 }
 
@@ -196,18 +223,17 @@ impl World {
         let ledger = Arc::new(Ledger::default());
         let store = ModelStore::new(time.clone(), trace.clone());
         let ground = Ground { time, dice, trace, net, ledger, store, shape };
-        let executors = ground.executors();
-        let nodes: Vec<Arc<SimNode>> = (0..ground.shape.nodes).map(|index| ground.node(index, &executors)).collect();
         let mut tenants = Vec::new();
         for index in 0..ground.shape.tenants {
             tenants.push(ground.tenant(index).await);
         }
-        for tenant in &tenants {
-            let doors = nodes
-                .iter()
-                .map(|node| Arc::new(Door { node: node.clone(), owner: tenant.owner }) as Arc<dyn NodeServer>);
-            let doors: Vec<_> = doors.collect();
-            tenant.executors.iter().for_each(|index| executors[*index].connect(doors.clone()));
+        let keys = Arc::new(AppKeys(tenants.iter().map(Tenant::key).collect()));
+        let executors = ground.executors(&tenants);
+        let ring = keys.ring().await;
+        let node = |index| ground.node(index, &executors, (&keys, &ring));
+        let nodes: Vec<Arc<SimNode>> = (0..ground.shape.nodes).map(node).collect();
+        for executor in &executors {
+            executor.connect(nodes.iter().map(|node| node.clone() as Arc<dyn NodeServer>).collect());
         }
         let Ground { time, dice, trace, net, ledger, store, shape } = ground;
         let began = time.now_ms();
@@ -221,6 +247,7 @@ impl World {
         let ids = IdSource::after(NodeId(PEOPLE), 0);
         Arc::new(Self {
             time,
+            dice,
             trace,
             net,
             ledger,
@@ -303,6 +330,17 @@ impl World {
                 self.executors[executor].kill();
                 self.pass(down).await;
                 self.executors[executor].start();
+            }
+            Fault::Befalls { executor, ref mishap, down } => self.befall(executor, mishap, down).await,
+            Fault::Doubled { per_mille, down } => {
+                self.net.double(per_mille as u64);
+                self.pass(down).await;
+                self.net.double(0);
+            }
+            Fault::Overtaken { per_mille, down } => {
+                self.net.reorder(per_mille as u64);
+                self.pass(down).await;
+                self.net.reorder(0);
             }
             Fault::StoreAway { node, down } => {
                 let hit = self.nodes.iter().enumerate().filter(|(index, _)| node.is_none_or(|node| node == *index));

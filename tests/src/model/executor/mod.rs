@@ -1,29 +1,33 @@
-//! An executor's machine and the process on it, which follows the protocol as the product's own
-//! SDK does: holds runs until they are due, starts nothing once its lease has run out, answers
-//! repetitions alike, refuses what was cancelled, keeps results until a node has taken them.
+//! An executor's machine and the process on it, which is the SDK as it ships: its table, timer, lease, journal and
+//! senders, over this machine's clock, disk and network. Its handlers write down what they really do.
 
+mod carrier;
+mod disk;
+mod handlers;
 mod ledger;
-mod member;
-mod server;
-mod table;
-mod work;
+mod machine_time;
+mod process;
 
+pub use carrier::NodeServer;
+pub use disk::MemoryDisk;
 pub use ledger::{Ack, Ledger, Start, Stop, Stopped};
-pub use server::{NodeServer, Refusal};
+pub use machine_time::MachineTime;
 
-use super::{Dice, Net, SimClock, SimTime, Trace};
-use carillon::cluster::Clock;
-use carillon::dispatch::SendError;
-use carillon_protocol::{
-    Cancel, CancelAck, CancelOutcome, Code, Dispatch, DispatchAck, DispatchItem, DispatchOutcome, ProbeAck, RunKey,
-    RunResult,
-};
-use member::Lease;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use table::Table;
-use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use super::keys::AppKey;
+use super::net::Broken;
+use super::random::SeededRandom;
+use super::{Dice, Net, SimTime, Trace, messages};
+use carillon_executor::simulation::{Process as _, SimulatedExecutor, Surroundings};
+use carillon_executor::{BuildError, Executor};
+use carillon_protocol::exchange::{Answer, Request};
+use carrier::{NodeCarrier, Servers, origin_of};
+use handlers::{Work, handle};
+use process::{Process, Tasks};
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 /// What a machine is made of.
 #[derive(Debug, Clone)]
@@ -40,47 +44,56 @@ pub struct MachineParts {
     pub ledger: Arc<Ledger>,
     /// Handlers of every process here.
     pub handlers: Vec<String>,
+    /// The app that they belong to.
+    pub key: AppKey,
+}
+
+/// How much a process takes.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    capacity: usize,
+    held_max: usize,
 }
 
 /// A machine. What it keeps on disk survives its processes.
-#[derive(Debug)]
 pub struct SimExecutor {
     index: usize,
     address: String,
     parts: MachineParts,
-    clock: SimClock,
-    servers: Mutex<Vec<Arc<dyn NodeServer>>>,
-    /// Results that no node has taken yet, on disk.
-    journal: Mutex<Vec<RunResult>>,
+    clock: Arc<MachineTime>,
+    disk: MemoryDisk,
+    servers: Servers,
+    room: Mutex<Room>,
+    /// Handlers that processes started from now on do not have.
+    missing: Mutex<Vec<String>>,
     process: Mutex<Option<Arc<Process>>>,
     processes: AtomicUsize,
 }
 
-/// A process on a machine.
-#[derive(Debug)]
-struct Process {
-    instance: String,
-    executor_id: AtomicI64,
-    table: Mutex<Table>,
-    lease: Mutex<Lease>,
-    /// Woken when there are results to send.
-    results: Notify,
-    /// The node that answered last.
-    current: AtomicUsize,
-    tasks: Mutex<Vec<AbortHandle>>,
+impl fmt::Debug for SimExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "executor {}", self.index)
+    }
+}
+
+fn note(parts: &MachineParts, machine: usize, text: &str) {
+    parts.trace.add(format!("executor {machine}: {text}"));
 }
 
 impl SimExecutor {
-    /// A machine without a process. Its clock lags by `lag_us`.
+    /// A machine without a process. Its wall clock lags by `lag_us`, and its monotonic clock drifts.
     #[must_use]
     pub fn new(index: usize, lag_us: i64, parts: MachineParts) -> Arc<Self> {
+        let ppm = parts.dice.between(&format!("executor {index} drifts"), -50, 50);
         Arc::new(Self {
             index,
-            address: format!("http://executor-{index}:1"),
-            clock: SimClock::new(parts.time.clone(), lag_us),
+            address: format!("http://executor-{index}:8527"),
+            clock: Arc::new(MachineTime::new(parts.time.clone(), lag_us, ppm)),
             parts,
-            servers: Mutex::default(),
-            journal: Mutex::default(),
+            disk: MemoryDisk::default(),
+            servers: Servers::default(),
+            room: Mutex::new(Room { capacity: 100, held_max: 1_000 }),
+            missing: Mutex::default(),
             process: Mutex::default(),
             processes: AtomicUsize::new(0),
         })
@@ -101,13 +114,33 @@ impl SimExecutor {
         &self.address
     }
 
-    /// The instance of the process that listens now.
-    pub fn instance(&self) -> Option<String> {
-        self.process().map(|process| process.instance.clone())
+    /// Its disk, to fill, corrupt or wipe it.
+    pub fn disk(&self) -> &MemoryDisk {
+        &self.disk
+    }
+
+    /// Its clocks, to let them drift or to set them.
+    pub fn clock(&self) -> &MachineTime {
+        &self.clock
     }
 
     fn process(&self) -> Option<Arc<Process>> {
         self.process.lock().unwrap().clone()
+    }
+
+    /// Whether a process runs here.
+    pub fn is_running(&self) -> bool {
+        self.process().is_some()
+    }
+
+    /// How many runs processes started from now on run and hold at a time. The rest is refused as busy.
+    pub fn limit(&self, capacity: usize, held_max: usize) {
+        *self.room.lock().unwrap() = Room { capacity, held_max };
+    }
+
+    /// Processes started from now on lack these handlers.
+    pub fn lack(&self, handlers: &[&str]) {
+        *self.missing.lock().unwrap() = handlers.iter().map(|&name| name.to_owned()).collect();
     }
 
     /// Starts a process, if none runs.
@@ -116,109 +149,113 @@ impl SimExecutor {
             return;
         }
         let number = self.processes.fetch_add(1, Ordering::Relaxed);
-        let mut table = Table::default();
-        for result in self.journal.lock().unwrap().iter() {
-            table.restore(RunKey(result.log, result.attempt));
-        }
-        let process = Arc::new(Process {
-            instance: format!("executor-{}-{number}", self.index),
-            executor_id: AtomicI64::new(0),
-            table: Mutex::new(table),
-            lease: Mutex::default(),
-            results: Notify::new(),
-            current: AtomicUsize::new(0),
-            tasks: Mutex::default(),
-        });
-        self.note(format!("process {} starts", process.instance));
-        *self.process.lock().unwrap() = Some(process.clone());
-        process.spawn(member::run(self.clone(), process.clone()));
-        process.spawn(member::watch_contact(self.clone(), process.clone()));
-        process.spawn(work::send_results(self.clone(), process.clone()));
+        let name = format!("executor-{}-{number}", self.index);
+        let tasks = Tasks::new(self.parts.time.clone());
+        let executor = match self.build(&name, &tasks) {
+            Ok(executor) => executor,
+            // A mistake of the simulation's own.
+            Err(BuildError::Invalid { setting, reason }) => panic!("{setting}: {reason}"),
+            // As an operator meets it: the journal cannot be written.
+            Err(error) => return self.note(format!("process {name} does not start: {error}")),
+        };
+        self.note(format!("process {name} starts"));
+        let drain = CancellationToken::new();
+        let process = Process { name, server: executor.server(), tasks: tasks.clone(), drain: drain.clone() };
+        *self.process.lock().unwrap() = Some(Arc::new(process));
+        let machine = self.clone();
+        tasks.clone().run(Box::pin(async move {
+            let ended = executor.run(drain).await;
+            machine.note(format!("process ends: {ended:?}"));
+            machine.process.lock().unwrap().take_if(|process| Arc::ptr_eq(&process.tasks, &tasks));
+            tasks.kill();
+        }));
     }
 
-    /// Kills the process: memory is gone, the journal stays.
+    fn build(&self, name: &str, tasks: &Arc<Tasks>) -> Result<SimulatedExecutor, BuildError> {
+        let (parts, Room { capacity, held_max }) = (self.parts.clone(), *self.room.lock().unwrap());
+        let work = Arc::new(Work { machine: self.index, parts, tasks: tasks.clone(), server: OnceLock::new() });
+        let key = &self.parts.key;
+        let mut builder = Executor::builder()
+            .tenant(&key.tenant)
+            .app(&key.app)
+            .key(key.id(), key.secret())
+            .address(&self.address)
+            .capacity(capacity)
+            .held_max(held_max)
+            .journal_dir("/journal");
+        for node in 0..self.servers.lock().unwrap().len() {
+            builder = builder.scheduler(origin_of(node));
+        }
+        let missing = self.missing.lock().unwrap();
+        for handler in self.parts.handlers.iter().filter(|handler| !missing.contains(handler)) {
+            let work = work.clone();
+            builder = builder.handler(handler.clone(), move |ctx| handle(work.clone(), ctx));
+        }
+        let servers = self.servers.clone();
+        let surroundings = Surroundings {
+            time: self.clock.clone(),
+            random: Arc::new(SeededRandom::new(name, self.parts.dice.clone())),
+            disk: Arc::new(self.disk.clone()),
+            carrier: Arc::new(NodeCarrier { machine: self.index, parts: self.parts.clone(), servers }),
+            own_address: Some(true),
+            host_name: format!("machine-{}", self.index),
+            pid: 1,
+        };
+        let executor = builder.build_simulated(surroundings, tasks.clone())?;
+        drop(work.server.set(executor.server()));
+        Ok(executor)
+    }
+
+    /// Kills the process (SIGKILL): memory is gone, what was written to the disk stays.
     pub fn kill(&self) {
         let Some(process) = self.process.lock().unwrap().take() else { return };
-        self.note(format!("process {} is killed", process.instance));
-        for task in process.tasks.lock().unwrap().drain(..) {
-            task.abort();
+        self.note(format!("process {} is killed", process.name));
+        process.tasks.kill();
+        self.disk.release();
+    }
+
+    /// The machine loses its power: as a kill, and what was not synced is lost; the last write is torn.
+    pub fn lose_power(&self) {
+        self.kill();
+        self.disk.lose_power(&self.parts.dice, &format!("disk {}", self.index));
+    }
+
+    /// Asks the process to end (SIGTERM): it gives back what has not started and waits for what runs.
+    pub fn drain(&self) {
+        if let Some(process) = self.process() {
+            self.note(format!("process {} is asked to end", process.name));
+            process.drain.cancel();
         }
-        for key in process.table.lock().unwrap().running() {
-            self.parts.ledger.stopped(key, self.parts.time.now_ms(), Stopped::Killed);
+    }
+
+    /// Stops the process (SIGSTOP) until then, epoch ms.
+    pub fn pause(&self, until_ms: i64) {
+        if let Some(process) = self.process() {
+            process.tasks.freeze(until_ms);
         }
     }
 
     /// Whether results wait for a node.
     pub fn has_results(&self) -> bool {
-        !self.journal.lock().unwrap().is_empty()
+        self.process().is_some_and(|process| process.server.counts().2 > 0)
     }
 
-    /// `POST /dispatch`.
-    pub(super) fn dispatch(self: &Arc<Self>, message: &Dispatch) -> Result<DispatchAck, SendError> {
-        let process = self.addressee(message.executor_id)?;
-        let outcomes = message.items.iter().map(|item| self.accept(&process, item)).collect();
-        Ok(DispatchAck { outcomes })
-    }
-
-    fn accept(self: &Arc<Self>, process: &Arc<Process>, item: &DispatchItem) -> DispatchOutcome {
-        let key = RunKey(item.log, item.attempt);
-        let mut table = process.table.lock().unwrap();
-        let outcome = if !self.parts.handlers.contains(&item.handler) && !table.knows(key) {
-            DispatchOutcome::HandlerMissing
-        } else if item.accept_until < self.clock.now_ms() && !table.knows(key) {
-            DispatchOutcome::TooLate
-        } else {
-            table.accept(key, item)
-        };
-        drop(table);
-        self.note(format!("log {} attempt {}: {outcome:?} by {}", key.0, key.1, process.instance));
-        if outcome == DispatchOutcome::Accepted {
-            process.spawn(work::run_when_due(self.clone(), process.clone(), item.clone()));
+    /// What a request to this machine comes to.
+    pub(super) async fn serve(&self, request: Request) -> Result<Answer, Broken> {
+        let process = self.process().ok_or(Broken::Refused)?;
+        let (server, (back, answer)) = (process.server.clone(), oneshot::channel());
+        let asked = request.clone();
+        process.tasks.run(Box::pin(async move {
+            drop(back.send(server.answer(request).await));
+        }));
+        let answer = answer.await.map_err(|_| Broken::Reset)?;
+        for line in messages::outcomes(&asked, &answer) {
+            self.note(format!("{line} by {}", process.name));
         }
-        outcome
-    }
-
-    /// `POST /cancel`.
-    pub(super) fn cancel(self: &Arc<Self>, message: &Cancel) -> Result<CancelAck, SendError> {
-        let process = self.addressee(message.executor_id)?;
-        let mut table = process.table.lock().unwrap();
-        let outcomes: Vec<CancelOutcome> =
-            message.runs.iter().map(|key| table.cancel(*key, message.unstarted_only)).collect();
-        drop(table);
-        for (key, outcome) in message.runs.iter().zip(&outcomes) {
-            self.note(format!("log {} attempt {}: cancel met {outcome:?}", key.0, key.1));
-            if *outcome == CancelOutcome::Stopping {
-                process.spawn(work::stop(self.clone(), process.clone(), *key));
-            }
-        }
-        Ok(CancelAck { outcomes })
-    }
-
-    /// `POST /probe`.
-    pub(super) fn busy_with(&self, executor_id: i64, tasks: &[i64]) -> Result<ProbeAck, SendError> {
-        let process = self.addressee(executor_id)?;
-        let table = process.table.lock().unwrap();
-        let busy = tasks.iter().copied().filter(|task| table.runs_task(*task)).collect();
-        Ok(ProbeAck { held: 0, running: table.running().len(), capacity: 1_000, busy })
-    }
-
-    fn addressee(&self, executor_id: i64) -> Result<Arc<Process>, SendError> {
-        let process = self.process().ok_or_else(|| SendError::NotDelivered("no process listens".to_owned()))?;
-        if process.executor_id.load(Ordering::Relaxed) == executor_id {
-            return Ok(process);
-        }
-        Err(SendError::Refused(Code::WrongExecutor, "another process".to_owned()))
+        Ok(answer)
     }
 
     fn note(&self, text: impl AsRef<str>) {
-        self.parts.trace.add(format!("executor {}: {}", self.index, text.as_ref()));
-    }
-}
-
-impl Process {
-    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks.lock().unwrap();
-        tasks.retain(|task| !task.is_finished());
-        tasks.push(tokio::spawn(work).abort_handle());
+        note(&self.parts, self.index, text.as_ref());
     }
 }

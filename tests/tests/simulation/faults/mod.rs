@@ -1,8 +1,10 @@
 //! What goes wrong in a simulation.
 
+mod of_executors;
 mod plan;
 mod words;
 
+pub use of_executors::Mishap;
 pub use plan::plan;
 
 /// A fault; lengths in ms.
@@ -22,6 +24,12 @@ pub enum Fault {
     Island { executor: usize, down: i64 },
     /// An executor dies and comes back after so long.
     Kill { executor: usize, down: i64 },
+    /// Something befalls an executor, and is over after so long.
+    Befalls { executor: usize, mishap: Mishap, down: i64 },
+    /// Requests come twice, so many per mille.
+    Doubled { per_mille: i64, down: i64 },
+    /// Messages are overtaken by others, so many per mille.
+    Overtaken { per_mille: i64, down: i64 },
     /// The database is away, for one node or for all.
     StoreAway { node: Option<usize>, down: i64 },
     /// The database can be read and not written.
@@ -70,6 +78,9 @@ impl Planned {
             | Fault::Cut { down, .. }
             | Fault::Island { down, .. }
             | Fault::Kill { down, .. }
+            | Fault::Befalls { down, .. }
+            | Fault::Doubled { down, .. }
+            | Fault::Overtaken { down, .. }
             | Fault::StoreAway { down, .. }
             | Fault::ReadOnly { down }
             | Fault::Slow { down, .. }
@@ -88,6 +99,7 @@ impl Planned {
         !matches!(
             self.fault,
             Fault::Lag { .. }
+                | Fault::Befalls { mishap: Mishap::Drift { .. }, .. }
                 | Fault::Edit { .. }
                 | Fault::HalfEdit { .. }
                 | Fault::Restart { .. }

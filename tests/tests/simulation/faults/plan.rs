@@ -1,6 +1,6 @@
 //! The faults that a seed chooses.
 
-use super::{Fault, Planned};
+use super::{Fault, Planned, of_executors};
 use crate::settings::Shape;
 use carillon_tests::model::Dice;
 
@@ -30,7 +30,7 @@ fn choose(dice: &Dice, shape: &Shape, name: &str, tasks: usize) -> Fault {
     let executor = pick("executor", 0, of as i64 - 1) as usize;
     let task = pick("task", 0, tasks as i64 - 1) as usize;
     let down = |low: i64, high: i64| pick("down", low, high);
-    match pick("kind", 0, 26) {
+    match pick("kind", 0, 36) {
         0 | 1 => Fault::Crash { node, down: down(500, 15_000) },
         2 => Fault::Pause { node, down: down(15_000, 30_000) },
         3 => Fault::Pause { node, down: down(200, 15_000) },
@@ -54,6 +54,9 @@ fn choose(dice: &Dice, shape: &Shape, name: &str, tasks: usize) -> Fault {
             runs: pick("runs", 20, 300) as usize,
         },
         23 | 24 => Fault::Stop { node, down: down(500, 15_000) },
-        _ => Fault::Restart { task, down: down(500, 20_000) },
+        25 | 26 => Fault::Restart { task, down: down(500, 20_000) },
+        27 => Fault::Doubled { per_mille: pick("doubled", 50, 400), down: down(3_000, 15_000) },
+        28 => Fault::Overtaken { per_mille: pick("overtaken", 50, 400), down: down(3_000, 15_000) },
+        _ => Fault::Befalls { executor, mishap: of_executors::choose(dice, name), down: down(500, 19_000) },
     }
 }

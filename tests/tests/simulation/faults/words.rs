@@ -33,6 +33,11 @@ impl fmt::Display for Fault {
             }
             Self::Island { executor, down } => write!(f, "executor {executor} reaches no node for {}", s(down)),
             Self::Kill { executor, down } => write!(f, "executor {executor} dies and is back after {}", s(down)),
+            Self::Befalls { executor, mishap, down } => write!(f, "executor {executor} {mishap}, for {}", s(down)),
+            Self::Doubled { per_mille, down } => write!(f, "{per_mille} ‰ of requests come twice for {}", s(down)),
+            Self::Overtaken { per_mille, down } => {
+                write!(f, "{per_mille} ‰ of messages are overtaken by others for {}", s(down))
+            }
             Self::StoreAway { node: None, down } => write!(f, "the database is away for {}", s(down)),
             Self::StoreAway { node: Some(node), down } => {
                 write!(f, "the database is away for node {node} for {}", s(down))

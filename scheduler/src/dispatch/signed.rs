@@ -1,0 +1,185 @@
+//! Messages to executors, signed both ways. What carries them is another's matter: [`Carrier`].
+
+use super::carrier::{Carrier, Uncarried};
+use super::{Presence, SendError, Transport};
+use crate::auth::{AddressRule, KeyRing};
+use crate::cluster::Clock;
+use crate::domain::{Executor, Owner};
+use crate::store::{KeyStore, SigningKey};
+use async_trait::async_trait;
+use carillon_protocol::exchange::{Answer, Request};
+use carillon_protocol::sign::{RandomSource, RequestParts, SignMethod};
+use carillon_protocol::{
+    BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, OutputPage, Probe, ProbeAck, ReadOutput,
+    Reply,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An executor that does not answer a probe by then counts as gone for this run.
+const ASK_MAX: Duration = Duration::from_millis(500);
+
+/// A health answer is small, bytes.
+const HEALTH_BYTES_MAX: usize = 16 * 1024;
+
+/// A page of output may be so many times as long as the bytes asked for: one that is no character
+/// is shown as U+FFFD, which has three.
+const PAGE_GROWTH_MAX: usize = 3;
+
+/// Sends to executors, each with the key that it registered with.
+pub struct SignedTransport<C> {
+    carrier: C,
+    parts: TransportParts,
+}
+
+/// What messages to executors are made and checked with.
+pub struct TransportParts {
+    /// Executors' keys.
+    pub keys: Arc<KeyRing>,
+    /// Where they are read.
+    pub key_store: Arc<dyn KeyStore>,
+    /// Addresses allowed for executors.
+    pub addresses: AddressRule,
+    /// Cluster time.
+    pub clock: Arc<dyn Clock>,
+    /// Where nonces come from.
+    pub random: Arc<dyn RandomSource>,
+}
+
+impl From<Uncarried> for SendError {
+    fn from(uncarried: Uncarried) -> Self {
+        match uncarried {
+            Uncarried::NotListening(detail) | Uncarried::NotDelivered(detail) => Self::NotDelivered(detail),
+            Uncarried::Unknown(detail) => Self::Unknown(detail),
+        }
+    }
+}
+
+impl<C: Carrier> SignedTransport<C> {
+    /// Over a carrier.
+    pub fn over(carrier: C, parts: TransportParts) -> Self {
+        Self { carrier, parts }
+    }
+
+    /// The key that the executor registered with. When it has ended nothing is sent there any more:
+    /// the holder of such a key is no longer an executor of the app.
+    async fn key_of(&self, to: &Executor) -> Result<Arc<SigningKey>, SendError> {
+        let owner = Owner { tenant_id: to.tenant_id, app_id: to.app_id };
+        let find = || self.parts.keys.find(&to.key_id, self.parts.clock.now_ms()).filter(|key| key.owner == owner);
+        if let Some(key) = find() {
+            return Ok(key);
+        }
+        // It may have been made a moment ago, at another node.
+        self.parts.keys.refresh_soon(&*self.parts.key_store).await;
+        find().ok_or_else(|| {
+            SendError::NotDelivered(format!("its key {} has ended; it must register with a valid one", to.key_id))
+        })
+    }
+
+    async fn call<Q: Serialize + Sync, A: DeserializeOwned>(
+        &self,
+        to: &Executor,
+        path: &str,
+        message: &Q,
+    ) -> Result<A, SendError> {
+        let not_delivered = |detail: String| SendError::NotDelivered(detail);
+        // Judged by today's rule, whatever it was when the executor registered.
+        self.parts.addresses.check(&to.address).map_err(not_delivered)?;
+        let key = self.key_of(to).await?;
+        let method = key.demanded.unwrap_or_default();
+        let body = serde_json::to_vec(message).map_err(|error| not_delivered(error.to_string()))?;
+        let nonce = self.parts.random.hex().map_err(|error| not_delivered(error.to_string()))?;
+        let parts = RequestParts {
+            method: "POST",
+            path,
+            query: "",
+            tenant: &key.tenant,
+            app: &key.app,
+            key: &key.key.id,
+            timestamp: self.parts.clock.now_ms(),
+            nonce: &nonce,
+        };
+        let request = Request::signed(&parts, method, &key.key.secret, body.into());
+        let answer = self.carrier.carry(&to.address, request, BODY_BYTES_MAX).await?;
+        let reply: Reply<A> = read_signed(&answer, &key, method, &nonce)?;
+        match (reply.code, reply.data) {
+            (Code::Ok, Some(data)) => Ok(data),
+            (Code::Ok, None) => Err(SendError::Unknown("the reply has no data".to_owned())),
+            (code, _) => Err(SendError::Refused(code, reply.msg)),
+        }
+    }
+}
+
+/// Checks that an answer is the executor's own, for this request.
+fn read_signed<A: DeserializeOwned>(
+    answer: &Answer,
+    key: &SigningKey,
+    method: SignMethod,
+    nonce: &str,
+) -> Result<Reply<A>, SendError> {
+    let unknown = |detail: &str| SendError::Unknown(detail.to_owned());
+    if answer.signature.is_none() {
+        return Err(unknown("the reply is not signed"));
+    }
+    if !answer.is_genuine(method, &key.key.secret, nonce) {
+        return Err(unknown("the reply's signature does not match"));
+    }
+    serde_json::from_slice(&answer.body).map_err(|error| unknown(&format!("the reply cannot be read: {error}")))
+}
+
+/// Whether a page is one of those that were asked for: not too long, and one that gets on, so that no
+/// reader goes round in circles.
+fn is_page_of(page: &OutputPage, asked: &ReadOutput) -> bool {
+    let gets_on = page.next > asked.from || (page.text.is_empty() && !page.more);
+    gets_on && page.text.len() <= PAGE_GROWTH_MAX * asked.limit as usize
+}
+
+#[async_trait]
+impl<C: Carrier> Transport for SignedTransport<C> {
+    async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError> {
+        let ack: DispatchAck = self.call(to, "/dispatch", message).await?;
+        if ack.outcomes.len() == message.items.len() {
+            Ok(ack)
+        } else {
+            Err(SendError::Unknown("the reply has another number of outcomes than the request items".to_owned()))
+        }
+    }
+
+    async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError> {
+        self.call(to, "/cancel", message).await
+    }
+
+    async fn ask(&self, to: &Executor, message: &Probe) -> Result<ProbeAck, SendError> {
+        // Live executors answer at once; a run must not wait for those that are gone.
+        match tokio::time::timeout(ASK_MAX, self.call(to, "/probe", message)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(SendError::Unknown(format!("no answer within {ASK_MAX:?}"))),
+        }
+    }
+
+    async fn read_output(&self, to: &Executor, message: &ReadOutput) -> Result<OutputPage, SendError> {
+        let page: OutputPage = self.call(to, "/logs", message).await?;
+        if is_page_of(&page, message) {
+            Ok(page)
+        } else {
+            Err(SendError::Unknown("the reply is not a page of the requested output".to_owned()))
+        }
+    }
+
+    async fn probe(&self, address: &str) -> Presence {
+        if self.parts.addresses.check(address).is_err() {
+            return Presence::Unknown;
+        }
+        match self.carrier.carry(address, Request::get("/health"), HEALTH_BYTES_MAX).await {
+            Err(Uncarried::NotListening(_)) => Presence::NotListening,
+            Err(_) => Presence::Unknown,
+            Ok(Answer { body, .. }) => match serde_json::from_slice::<Reply<Health>>(&body) {
+                Ok(Reply { data: Some(health), .. }) => Presence::Instance(health.instance),
+                _ => serde_json::from_slice::<Health>(&body)
+                    .map_or(Presence::Unknown, |health| Presence::Instance(health.instance)),
+            },
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The handlers of simulated executors: what they do follows from their names and from chance.
+
+use super::ledger::{Start, Stopped};
+use super::process::Tasks;
+use super::{MachineParts, note};
+use carillon::domain::TaskId;
+use carillon_executor::simulation::SimulatedServer;
+use carillon_executor::{Output, TaskContext, TaskError};
+use carillon_protocol::{RunKey, RunStatus};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How long a handler may take to notice that it is to stop, µs.
+const STOPPING_MAX_US: i64 = 400_000;
+
+/// What handlers of a process work with.
+pub(super) struct Work {
+    pub(super) machine: usize,
+    pub(super) parts: MachineParts,
+    pub(super) tasks: Arc<Tasks>,
+    pub(super) server: OnceLock<SimulatedServer>,
+}
+
+/// A handler that has been entered: it notes the end, however that comes about.
+struct Entered {
+    work: Arc<Work>,
+    key: RunKey,
+    has_ended: bool,
+}
+
+impl Entered {
+    fn new(work: &Arc<Work>, ctx: &TaskContext) -> Self {
+        let key = RunKey(ctx.log(), ctx.attempt());
+        work.note(key, "STARTS");
+        work.parts.ledger.started(Start {
+            key,
+            task: TaskId(ctx.task()),
+            executor_id: work.server.get().map_or(0, SimulatedServer::executor_id),
+            fire_time: ctx.fire_time(),
+            due_time: ctx.due_time(),
+            at: work.parts.time.now_ms(),
+        });
+        Self { work: work.clone(), key, has_ended: false }
+    }
+
+    fn end(mut self, status: RunStatus) {
+        self.note_end(Stopped::Ended(status));
+    }
+
+    fn note_end(&mut self, how: Stopped) {
+        self.has_ended = true;
+        self.work.note(self.key, &format!("{how:?}"));
+        self.work.parts.ledger.stopped(self.key, self.work.parts.time.now_ms(), how);
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        // Without a runtime the simulation is over.
+        if !self.has_ended && tokio::runtime::Handle::try_current().is_ok() {
+            self.note_end(self.work.tasks.how_dropped());
+        }
+    }
+}
+
+impl Work {
+    fn note(&self, RunKey(log, attempt): RunKey, what: &str) {
+        note(&self.parts, self.machine, &format!("log {log} attempt {attempt}: {what}"));
+    }
+}
+
+/// A handler's work. The output of a success names its run.
+pub(super) async fn handle(work: Arc<Work>, ctx: TaskContext) -> Result<Output, TaskError> {
+    let entered = Entered::new(&work, &ctx);
+    let dice = &work.parts.dice;
+    let purpose = format!("run {} {}", ctx.log(), ctx.attempt());
+    let (low, high) = match ctx.handler() {
+        "slow" => (1_000, 8_000),
+        "steady" => (500, 2_500),
+        _ => (1, 300),
+    };
+    let lasts = Duration::from_millis(dice.between(&format!("{purpose} lasts"), low, high) as u64);
+    let fails = ctx.handler() == "flaky" && dice.happens(&format!("{purpose} fails"), 500);
+    tokio::select! {
+        biased;
+        () = ctx.cancelled() => {
+            let us = dice.between(&format!("{purpose} stops"), 0, STOPPING_MAX_US);
+            tokio::time::sleep(Duration::from_micros(us as u64)).await;
+            entered.end(RunStatus::Cancelled);
+            Err(TaskError::failed("told to stop"))
+        }
+        () = tokio::time::sleep(lasts) => {
+            if fails {
+                entered.end(RunStatus::Failed);
+                return Err(TaskError::failed("by chance"));
+            }
+            entered.end(RunStatus::Succeeded);
+            Ok(Output::text(ctx.log().to_string()))
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What requests and answers are about: for traces, and so that chance goes by what is sent, whatever its nonce and its
+//! order.
+
+use carillon_protocol::exchange::{Answer, Request};
+use carillon_protocol::{
+    CancelAck, Code, DispatchAck, NODE_BASE_PATH, Reply, Results, ResultsAck, RunKey, RunStatus, Verdict,
+};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+
+#[derive(Deserialize)]
+struct Run {
+    log: i64,
+    attempt: i32,
+}
+
+#[derive(Deserialize)]
+struct Items {
+    #[serde(alias = "results")]
+    items: Vec<Run>,
+}
+
+#[derive(Deserialize)]
+struct Runs {
+    runs: Vec<RunKey>,
+}
+
+#[derive(Deserialize)]
+struct TaskIds {
+    tasks: Vec<i64>,
+}
+
+/// A request in short.
+pub fn summary(request: &Request) -> String {
+    let path = request.path.strip_prefix(NODE_BASE_PATH).unwrap_or(&request.path);
+    match path {
+        "/dispatch" | "/results" | "/cancel" => format!("{path} {:?}", keys(request)),
+        "/probe" => format!("{path} {:?}", parse::<TaskIds>(&request.body).map(|probe| probe.tasks)),
+        _ => path.to_owned(),
+    }
+}
+
+/// The runs that a request names, in order.
+fn keys(request: &Request) -> Vec<RunKey> {
+    let items =
+        parse::<Items>(&request.body).map(|of| of.items.iter().map(|run| RunKey(run.log, run.attempt)).collect());
+    let mut keys: Vec<RunKey> = items.or_else(|| parse::<Runs>(&request.body).map(|of| of.runs)).unwrap_or_default();
+    keys.sort_unstable();
+    keys
+}
+
+/// What a node said of each result.
+pub fn verdicts(request: &Request, answer: &Answer) -> Vec<(RunKey, RunStatus, Verdict)> {
+    if !request.path.ends_with("/results") {
+        return Vec::new();
+    }
+    let (Some(sent), Some(ack)) = (parse::<Results>(&request.body), data::<ResultsAck>(answer)) else {
+        return Vec::new();
+    };
+    let keys = sent.results.iter().map(|result| (RunKey(result.log, result.attempt), result.status));
+    keys.zip(ack.verdicts).map(|((key, status), verdict)| (key, status, verdict)).collect()
+}
+
+/// What an executor said of each run, one line each.
+pub fn outcomes(request: &Request, answer: &Answer) -> Vec<String> {
+    fn lines<O: Debug>(keys: impl Iterator<Item = RunKey>, what: &str, outcomes: &[O]) -> Vec<String> {
+        let line = |(RunKey(log, attempt), outcome)| format!("log {log} attempt {attempt}: {what}{outcome:?}");
+        keys.zip(outcomes).map(line).collect()
+    }
+    match request.path.as_str() {
+        "/dispatch" => match (parse::<Items>(&request.body), data::<DispatchAck>(answer)) {
+            (Some(sent), Some(ack)) => {
+                lines(sent.items.iter().map(|run| RunKey(run.log, run.attempt)), "", &ack.outcomes)
+            }
+            _ => vec![format!("{} answered {}", summary(request), answer.status)],
+        },
+        "/cancel" => match (parse::<Runs>(&request.body), data::<CancelAck>(answer)) {
+            (Some(sent), Some(ack)) => lines(sent.runs.into_iter(), "cancel met ", &ack.outcomes),
+            _ => vec![format!("{} answered {}", summary(request), answer.status)],
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    serde_json::from_slice(body).ok()
+}
+
+/// The data of a success.
+fn data<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
+    parse::<Reply<T>>(&answer.body).filter(|reply| reply.code == Code::Ok)?.data
+}

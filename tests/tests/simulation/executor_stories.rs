@@ -1,0 +1,93 @@
+//! Stories of executors and of the wire to them: the faults that reach into the SDK itself. All promises are kept in each.
+
+use crate::faults::{Fault, Mishap, Planned};
+use crate::promises;
+use crate::report::report;
+use crate::settings::LEAD_MS;
+use crate::stories::{TWELVE_SECONDS, at, simulate};
+
+/// Seeds that tell each story: chance decides who is hit.
+const SEEDS: u64 = 4;
+
+/// Tells a story under several seeds. What happens in it has `what` in it.
+fn keeps_all(lead_ms: i64, what: &str, faults: &[Planned]) {
+    for seed in 0..SEEDS {
+        let world = simulate(seed, lead_ms, faults);
+        let broken = promises::check(&world);
+        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+        assert!(!world.trace.about(what, 1).is_empty(), "seed {seed}: `{what}` did not come about");
+    }
+}
+
+/// The same happens to one executor after the other.
+fn in_turn(mishap: &Mishap, every: i64, down: i64) -> Vec<Planned> {
+    let round = |number: i64| Fault::Befalls { executor: number as usize % 2, mishap: mishap.clone(), down };
+    (1..).map(|number| at(number * every, round(number))).take_while(|planned| planned.until() < 80_000).collect()
+}
+
+/// What comes twice is done once: dispatches, cancels, heartbeats and results are admitted by their nonce.
+#[test]
+fn doubled_and_overtaken_messages_change_nothing() {
+    let down = 62_000;
+    let plan = [
+        at(8_000, Fault::Doubled { per_mille: 300, down }),
+        at(8_000, Fault::Overtaken { per_mille: 200, down }),
+        at(30_000, Fault::Edit { task: 0 }),
+    ];
+    keeps_all(LEAD_MS, "answered 401", &plan);
+}
+
+/// A rolling deploy: what an executor holds goes to another, what it runs ends there.
+#[test]
+fn a_graceful_stop_loses_nothing() {
+    keeps_all(TWELVE_SECONDS, "process ends: Ok", &in_turn(&Mishap::Drain, 12_000, 500));
+}
+
+/// Executors that take no more runs for now.
+#[test]
+fn a_busy_executor_delays_runs_and_loses_none() {
+    let busy = |executor| at(8_000, Fault::Befalls { executor, mishap: Mishap::Busy { held_max: 2 }, down: 52_000 });
+    keeps_all(LEAD_MS, "Busy by", &[busy(0), busy(1)]);
+}
+
+/// An executor without a handler that it had: its runs go to the other.
+#[test]
+fn a_handler_that_is_missing_after_a_restart_is_found_elsewhere() {
+    let plan = [at(20_000, Fault::Befalls { executor: 0, mishap: Mishap::Lacks, down: 42_000 })];
+    keeps_all(TWELVE_SECONDS, "executor-0-1 starts", &plan);
+}
+
+/// Executors that stand still, for less and for more than their lease.
+#[test]
+fn a_paused_executor_starts_nothing_that_was_given_away() {
+    keeps_all(TWELVE_SECONDS, "STARTS", &in_turn(&Mishap::Freeze, 17_000, 4_000));
+    keeps_all(TWELVE_SECONDS, "STARTS", &in_turn(&Mishap::Freeze, 17_000, 14_000));
+}
+
+/// What was synced is there after a loss of power; results that were not come from runs that nobody was told of.
+#[test]
+fn a_torn_journal_doubles_nothing_that_may_not_be() {
+    keeps_all(LEAD_MS, "is killed", &in_turn(&Mishap::PowerLoss, 10_000, 700));
+}
+
+/// A journal that is lost or damaged while no process runs: what the runs came to is unknown, and the task decides.
+#[test]
+fn a_lost_or_damaged_journal_leaves_no_run_behind() {
+    for mishap in [Mishap::JournalLost, Mishap::JournalDamaged] {
+        keeps_all(LEAD_MS, "is killed", &in_turn(&mishap, 10_000, 700));
+    }
+}
+
+/// A full disk: results are sent all the same, and nothing more is taken meanwhile.
+#[test]
+fn a_full_disk_loses_no_result_of_a_process_that_lives() {
+    keeps_all(LEAD_MS, "Busy by", &in_turn(&Mishap::DiskFull, 20_000, 15_000));
+}
+
+/// Clocks of executors that drift as far as is allowed for, and wall clocks that are far off.
+#[test]
+fn clocks_that_drift_start_nothing_early() {
+    let drift = |executor, ppm| Fault::Befalls { executor, mishap: Mishap::Drift { ppm }, down: 0 };
+    let plan = [at(1_000, drift(0, 100)), at(1_000, drift(1, -100)), at(40_000, drift(0, -100))];
+    keeps_all(LEAD_MS, "STARTS", &plan);
+}
