@@ -52,7 +52,6 @@ pub mod invariants;
 pub mod world;
 
 pub mod every_field;
-pub mod model;
 
 pub use api::{Api, App};
 pub use clock::{now_ms, now_us};

@@ -9,8 +9,8 @@ use carillon::store::{
     AppFilter, AppView, Backfill, FiguresFilter, KeptAttempt, LogFilter, LogView, NewRun, NewTask, Result, Skip,
     Skipped, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView, Unsent,
 };
+use carillon_simulation::ModelStore;
 use carillon_tests::Database;
-use carillon_tests::model::ModelStore;
 use carillon_tests::tenants::make_app;
 
 /// The management side of a store.

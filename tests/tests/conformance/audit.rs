@@ -44,7 +44,7 @@ fn notes(world: &World) -> Vec<AuditNote> {
 async fn write(store: &SqlStore, world: &World, notes: Vec<AuditNote>) {
     // With a change, as ever.
     let spec = World::every_second(&format!("task-{}", world.number()));
-    let task: NewTask = carillon_tests::model::store::admin::new_task(world.id(), world.owner, spec);
+    let task: NewTask = carillon_simulation::store::admin::new_task(world.id(), world.owner, spec);
     store.noting(notes).create_task(&task, world.now).await.unwrap();
 }
 

@@ -12,8 +12,8 @@ use carillon::store::{
     Unsent,
 };
 use carillon_protocol::{RunResult, RunStatus};
-use carillon_tests::model::store::admin::new_task;
-use carillon_tests::model::{ModelStore, SimTime, Trace};
+use carillon_simulation::store::admin::new_task;
+use carillon_simulation::{ModelStore, SimTime, Trace};
 use carillon_tests::{Database, Kind, now_ms};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct World {
 impl World {
     /// Over the model.
     pub async fn model() -> Self {
-        let time = SimTime::real();
+        let time = SimTime::from(carillon_tests::now_us());
         let store = ModelStore::new(time.clone(), Trace::new(time));
         let store = Arc::new(store);
         Self::over([store.clone(), store.clone()], [store.clone(), store]).await

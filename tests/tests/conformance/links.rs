@@ -5,7 +5,7 @@ use carillon::domain::plan::Plan;
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{LogId, NodeId, Reason, Status};
 use carillon::store::{NewRun, NewTask, StoreErrorKind, TaskChange, TaskView};
-use carillon_tests::model::store::admin::new_task;
+use carillon_simulation::store::admin::new_task;
 
 cases!(
     parents_are_set_replaced_and_dropped,

@@ -12,7 +12,7 @@ use carillon::store::{
     ClusterStore, Fence, FiguresFilter, LeaseName, NodeInfo, Result, STATISTICS_LEASE_MS, SqlStore, StatisticsStore,
     StoreErrorKind,
 };
-use carillon_tests::model::Dice;
+use carillon_simulation::Dice;
 use carillon_tests::{Database, Kind, LogRow, Status, now_ms};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::fixture::World;
 use carillon::domain::access::TenantScope;
 use carillon::domain::{AccessScope, LogId, Owner, Reason, Run, Status};
 use carillon::store::{SqlStore, UpcomingFilter, UpcomingRuns};
-use carillon_tests::model::store::admin::new_task;
+use carillon_simulation::store::admin::new_task;
 use carillon_tests::tenants::make_app;
 
 databases!(ended_runs_take_no_room, late_ones_are_those_that_wait, few_are_not_lost_among_many);

@@ -1,6 +1,6 @@
 //! What breaks when, and what is edited: all of it follows from the seed.
 
-use carillon_tests::model::Dice;
+use carillon_simulation::Dice;
 use carillon_tests::proxy::{Action, Place, Point, Trap};
 use serde_json::{Value, json};
 use std::collections::HashMap;

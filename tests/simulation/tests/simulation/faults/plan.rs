@@ -2,7 +2,7 @@
 
 use super::{Fault, Planned, of_executors};
 use crate::settings::Shape;
-use carillon_tests::model::Dice;
+use carillon_simulation::Dice;
 
 /// The faults of one seed, between `from` and `to`.
 pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec<Planned> {

@@ -9,7 +9,7 @@ use crate::world::{Setup, World};
 use carillon::domain::quota::Quotas;
 use carillon::domain::task::ScheduleKind;
 use carillon::domain::{LogId, TaskId};
-use carillon_tests::model::executor::Start;
+use carillon_simulation::executor::Start;
 use std::sync::Arc;
 
 /// As the seeds with a long lead have it.

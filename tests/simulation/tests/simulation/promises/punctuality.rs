@@ -7,7 +7,7 @@ use crate::faults::{Fault, Planned};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Run, TaskId, Trigger};
 use carillon_protocol::RunKey;
-use carillon_tests::model::executor::Start;
+use carillon_simulation::executor::Start;
 use std::collections::BTreeMap;
 
 /// A fire starts within this time, ms.
@@ -30,8 +30,10 @@ impl Evidence<'_> {
         for start in starts {
             let Some(run) = self.state.logs.get(&LogId(start.key.0)).map(|row| &row.run) else { continue };
             let spec = &self.state.tasks[&start.task].view.spec;
-            let is_crowded = self.is_crowded(run.tenant_id, start.due_time);
-            if run.trigger == Trigger::Manual || is_crowded || self.is_changed(start.task, start.due_time, start.at) {
+            if run.trigger == Trigger::Manual
+                || self.is_crowded(run.tenant_id, start.due_time)
+                || self.is_changed(start.task, start.due_time, start.at)
+            {
                 continue;
             }
             let late = start.at - start.due_time;
@@ -44,6 +46,9 @@ impl Evidence<'_> {
             // Before a run that waits for others these must have their time, too.
             let is_bounded = bound_of(spec).is_some();
             let until = if is_bounded { start.at } else { start.due_time + allowed };
+            if self.is_held_back(run.tenant_id, start.due_time, if is_bounded { start.at } else { start.due_time }) {
+                continue;
+            }
             if self.is_calm(start.due_time, until) {
                 self.breaks("P3 a fire with no fault near it starts on time", Some(run.id), detail);
             } else if !is_bounded && self.lies_with_its_executor_while_the_database_is_away(&start) {

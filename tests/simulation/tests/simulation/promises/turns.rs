@@ -11,7 +11,7 @@ use crate::promises::Evidence;
 use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Reason, Status, TaskId, TenantId, Trigger};
 use carillon_protocol::RunKey;
-use carillon_tests::model::store::{LogRow, Redefinition};
+use carillon_simulation::store::{LogRow, Redefinition};
 use std::collections::BTreeMap;
 
 /// How long a fixed delay's next fire may take to be written in a calm world, ms.

@@ -1,6 +1,6 @@
 //! The clocks of an executor's machine, which go as machines' clocks do.
 
-use crate::model::SimTime;
+use crate::SimTime;
 use carillon_executor::simulation::TimeSource;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! What goes wrong with executors: processes, disks and clocks of theirs, as the SDK itself meets them.
 
 use crate::world::World;
-use carillon_tests::model::{Dice, SimExecutor};
+use carillon_simulation::{Dice, SimExecutor};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

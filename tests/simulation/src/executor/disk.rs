@@ -1,6 +1,6 @@
 //! A machine's disk in memory. What a process wrote survives its death; what it synced survives a loss of power.
 
-use crate::model::Dice;
+use crate::Dice;
 use carillon_executor::simulation::{Disk, DiskFile, DiskLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -9,7 +9,7 @@ use carillon::outcome::ReaperSettings;
 use carillon::pregenerate::PregenerateSettings;
 use carillon::queue::LoaderSettings;
 use carillon_protocol::ExecutorSettings;
-use carillon_tests::model::Dice;
+use carillon_simulation::Dice;
 
 /// How much of everything there is in a simulation.
 #[derive(Debug, Clone, PartialEq, Eq)]

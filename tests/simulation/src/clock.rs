@@ -22,13 +22,13 @@ impl SimTime {
     /// Time that begins at a fixed instant.
     #[must_use]
     pub fn simulated() -> Arc<Self> {
-        Arc::new(Self { origin: Instant::now(), base_us: VIRTUAL_EPOCH_US })
+        Self::from(VIRTUAL_EPOCH_US)
     }
 
-    /// The time of this machine.
+    /// Time that goes on from this instant, epoch µs.
     #[must_use]
-    pub fn real() -> Arc<Self> {
-        Arc::new(Self { origin: Instant::now(), base_us: crate::now_us() })
+    pub fn from(base_us: i64) -> Arc<Self> {
+        Arc::new(Self { origin: Instant::now(), base_us })
     }
 
     /// Epoch µs.

@@ -2,8 +2,8 @@
 
 use super::ledger::Ack;
 use super::{MachineParts, note};
-use crate::model::messages;
-use crate::model::net::{Broken, Endpoint};
+use crate::messages;
+use crate::net::{Broken, Endpoint};
 use async_trait::async_trait;
 use carillon_executor::simulation::{Carried, Carrier};
 use carillon_protocol::Verdict;

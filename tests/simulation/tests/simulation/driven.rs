@@ -13,7 +13,7 @@ use carillon::domain::statistics::{Figures, Grain, MINUTE_MS};
 use carillon::domain::task::ScheduleKind;
 use carillon::domain::{LogId, Reason, Status, Trigger};
 use carillon_protocol::RunKey;
-use carillon_tests::model::executor::{Start, Stopped};
+use carillon_simulation::executor::{Start, Stopped};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -287,7 +287,7 @@ fn what_waits_goes_out_when_its_bound_is_lifted() {
 fn a_skipped_fire_does_not_come_unless_it_is_restored() {
     let skip = |restored_after| Operation::Skip { task: EVERY_SECOND, restored_after };
     let world = told(1, &[], &[done(15_000, skip(None)), done(25_300, skip(Some(8_000)))]);
-    let of_task = |state: &carillon_tests::model::store::State| {
+    let of_task = |state: &carillon_simulation::store::State| {
         let rows =
             state.logs.values().map(|row| row.run.clone()).filter(|run| run.task_id == world.tasks()[EVERY_SECOND]);
         rows.filter(|run| run.reason == Reason::CancelledManually).collect::<Vec<_>>()

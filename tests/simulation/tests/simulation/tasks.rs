@@ -8,7 +8,7 @@ use carillon::domain::task::{
 };
 use carillon::domain::{LogId, TaskId};
 use carillon::store::{Activity, NewRun, Result, StoreError, StoreErrorKind};
-use carillon_tests::model::ModelStore;
+use carillon_simulation::ModelStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

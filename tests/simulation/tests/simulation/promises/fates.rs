@@ -7,8 +7,8 @@ use carillon::domain::rules::WindowAction;
 use carillon::domain::task::{BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, TaskSpec};
 use carillon::domain::{LogId, Reason, Run, Status};
 use carillon_protocol::{RunKey, RunStatus};
-use carillon_tests::model::executor::Stopped;
-use carillon_tests::model::store::{End, LogRow};
+use carillon_simulation::executor::Stopped;
+use carillon_simulation::store::{End, LogRow};
 
 /// The last part of a run's life without an end, ms: from when on a fault may have had a say in it.
 const BEFORE_MS: i64 = 5_000;

@@ -1,6 +1,6 @@
 //! A process: what runs in it stands still while it is frozen, and is gone when it is killed.
 
-use carillon_tests::model::Gate;
+use carillon_simulation::Gate;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};

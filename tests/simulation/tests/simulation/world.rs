@@ -10,12 +10,12 @@ use carillon::dispatch::TransportParts;
 use carillon::domain::quota::Quotas;
 use carillon::domain::{AppId, IdSource, LogId, NodeId, Owner, Status, TaskId, TenantId};
 use carillon::store::{Activity, NewTask};
-use carillon_tests::model::executor::{MachineParts, NodeServer};
-use carillon_tests::model::keys::{AppKey, AppKeys};
-use carillon_tests::model::random::SeededRandom;
-use carillon_tests::model::store::LogRow;
-use carillon_tests::model::store::admin::new_task;
-use carillon_tests::model::{
+use carillon_simulation::executor::{MachineParts, NodeServer};
+use carillon_simulation::keys::{AppKey, AppKeys};
+use carillon_simulation::random::SeededRandom;
+use carillon_simulation::store::LogRow;
+use carillon_simulation::store::admin::new_task;
+use carillon_simulation::{
     Dice, Endpoint, Gate, Ledger, ModelStore, Net, SimCarrier, SimClock, SimExecutor, SimTime, SimTransport, Trace,
 };
 use std::collections::BTreeSet;

@@ -14,8 +14,8 @@ use carillon::domain::task::{Delivery, NEVER, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Reason, Status, TaskId};
 use carillon::store::ATTEMPTS_KEPT_MAX;
 use carillon_protocol::{RunKey, RunStatus, Verdict};
-use carillon_tests::model::executor::{Start, Stop};
-use carillon_tests::model::store::{End, Redefinition, State};
+use carillon_simulation::executor::{Start, Stop};
+use carillon_simulation::store::{End, Redefinition, State};
 use std::collections::BTreeMap;
 
 /// A promise that was broken.

@@ -9,7 +9,7 @@ use carillon::domain::statistics::DAY_MS;
 use carillon::domain::task::ScheduleKind;
 use carillon::domain::{BackfillId, LogId, Reason, TaskId, TenantId, WindowId};
 use carillon::store::{Backfill, NewRun, OutcomeStore as _, Result, Skip, StoreError, StoreErrorKind, TaskView};
-use carillon_tests::model::Dice;
+use carillon_simulation::Dice;
 use std::fmt;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! A process on an executor's machine: its tasks stand still together, and die together.
 
 use super::ledger::Stopped;
-use crate::model::SimTime;
+use crate::SimTime;
 use carillon_executor::simulation::{self, SimulatedServer};
 use carillon_protocol::RunStatus;
 use std::pin::Pin;
