@@ -56,9 +56,12 @@ const ACTION: &str = "read calendars";
 
 impl SqlStore {
     /// Nodes look at one number to learn that limits, windows, rules or calendars have changed;
-    /// a change of one of them holds that row until its commit.
+    /// a change of one of them holds that row until its commit. It follows the clock: where a standby takes over that
+    /// lacks a change, the next one does not get the lost one's number, which nodes may have seen.
     pub(super) async fn bump_rules(&self, tx: &Transaction<'_>) -> Result<()> {
-        let sql = sql!("UPDATE rule_version SET version = version + 1 WHERE id = 1");
+        let sql = sql!(
+            "UPDATE rule_version SET version = CASE WHEN version < {now} THEN {now} ELSE version + 1 END WHERE id = 1"
+        );
         tx.execute(&sql, []).await.map(drop)
     }
 

@@ -8,7 +8,8 @@ use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{AccessScope, TaskId, TenantId};
 use carillon::store::{
-    AppFilter, AppView, ExecutorRule, ExecutorStore, PlanStore, RuleStore, Signer, SqlStore, StoreErrorKind,
+    AppFilter, AppView, ClusterStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore, Signer, SqlStore,
+    StoreErrorKind,
 };
 use std::collections::HashMap;
 
@@ -21,6 +22,7 @@ databases!(
 
 async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     let before = store.rule_version().await.unwrap();
+    let clock = store.now_us().await.unwrap() / 1_000;
     let tenant = world.owner.tenant_id;
     let seven = Quotas { max_concurrent: 7, ..Quotas::default() };
     store.set_quotas(tenant, None, &seven, world.now).await.unwrap();
@@ -41,6 +43,7 @@ async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     store.add_window(&open, world.now).await.unwrap();
     let rules = store.rules(world.now).await.unwrap();
     assert!(rules.version > before && rules.version == store.rule_version().await.unwrap());
+    assert!(rules.version >= clock, "the number of a change that was lost may come again");
     assert_eq!(rules.concurrent(world.owner.tenant_id), Some(7));
     assert_eq!(rules.apps.get(&world.owner.app_id), Some(&3));
     let found = rules.window_at(world.owner.tenant_id, world.now + 10).unwrap();

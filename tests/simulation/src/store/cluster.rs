@@ -33,7 +33,7 @@ impl ClusterStore for ModelStore {
             if let Some(from) = newest.filter(|newest| now - newest > SILENCE_MS) {
                 let quiet = Silence { from, until: now, lived_until: 0, found_by: String::new(), decision: None };
                 state.silences.entry(from).or_insert(quiet);
-                state.rule_changes += 1;
+                state.change_rules(now);
             }
             state.joined += 1;
             let incarnation = format!("incarnation-{}", state.joined);

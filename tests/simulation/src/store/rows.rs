@@ -29,8 +29,8 @@ pub struct State {
     pub(super) rates: BTreeMap<TenantId, Rate>,
     /// How far retention has looked: days → log.
     pub(super) cursors: BTreeMap<i32, LogId>,
-    /// Changes of rules.
-    pub(super) rule_changes: i64,
+    /// Which change of rules was the last.
+    pub(super) rule_version: i64,
     /// Runs at once of apps that have a bound.
     pub app_bounds: BTreeMap<AppId, i32>,
     /// Times in which a tenant's tasks do not run.

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 #[async_trait]
 impl RuleStore for ModelStore {
     async fn rule_version(&self) -> Result<i64> {
-        self.call("look for new rules", |state, _| Ok(state.rule_changes + 1)).await
+        self.call("look for new rules", |state, _| Ok(state.rule_version)).await
     }
 
     async fn rules(&self, now: i64) -> Result<Rules> {
@@ -29,19 +29,19 @@ impl RuleStore for ModelStore {
             for window in coming {
                 windows.entry(window.tenant_id).or_default().push(window.clone());
             }
-            Ok(Rules { version: state.rule_changes + 1, apps, tenants, windows, silences })
+            Ok(Rules { version: state.rule_version, apps, tenants, windows, silences })
         })
         .await
     }
 
     async fn witness(&self, told: &Silence) -> Result<bool> {
-        self.call("note who lived through a silence", |state, _| {
+        self.call("note who lived through a silence", |state, now| {
             let silence = state.silences.entry(told.from).or_insert(Silence { lived_until: 0, ..told.clone() });
             if silence.lived_until >= told.lived_until {
                 return Ok(false);
             }
             *silence = Silence { until: silence.until, decision: None, ..told.clone() };
-            state.rule_changes += 1;
+            state.change_rules(now);
             Ok(true)
         })
         .await
@@ -70,10 +70,10 @@ impl RuleStore for ModelStore {
 impl ModelStore {
     /// Bounds the runs of an app that go on at once; 0: as many as there are.
     pub async fn bound_app(&self, app: AppId, most: i32) -> Result<()> {
-        self.call("bound an app", |state, _| {
+        self.call("bound an app", |state, now| {
             state.app_bounds.insert(app, most);
             state.app_bounds.retain(|_, most| *most > 0);
-            state.rule_changes += 1;
+            state.change_rules(now);
             Ok(())
         })
         .await
@@ -81,9 +81,9 @@ impl ModelStore {
 
     /// Adds a maintenance window to its tenant.
     pub async fn add_window(&self, window: &MaintenanceWindow, _now: i64) -> Result<()> {
-        self.call("add a maintenance window", |state, _| {
+        self.call("add a maintenance window", |state, now| {
             state.windows.insert(window.id, window.clone());
-            state.rule_changes += 1;
+            state.change_rules(now);
             Ok(())
         })
         .await
@@ -91,12 +91,12 @@ impl ModelStore {
 
     /// Ends a window: takes it away, whether it has begun or not.
     pub async fn drop_window(&self, tenant_id: TenantId, id: WindowId) -> Result<()> {
-        self.call("end a maintenance window", |state, _| {
+        self.call("end a maintenance window", |state, now| {
             if state.windows.get(&id).is_none_or(|window| window.tenant_id != tenant_id) {
                 return refuse(StoreErrorKind::NotFound, "end a maintenance window", "there is no such window");
             }
             state.windows.remove(&id);
-            state.rule_changes += 1;
+            state.change_rules(now);
             Ok(())
         })
         .await
@@ -106,7 +106,7 @@ impl ModelStore {
     pub async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64) -> Result<()> {
         self.call("set quotas", |state, at| {
             let before = state.quotas.insert(tenant_id, *to).unwrap_or_default();
-            state.rule_changes += 1;
+            state.change_rules(at);
             if before.max_fires_per_minute != to.max_fires_per_minute {
                 state.rates.entry(tenant_id).or_default().reset(before.max_fires_per_minute, now);
                 state.ask_again(tenant_id, now, at);
@@ -121,6 +121,11 @@ impl ModelStore {
 }
 
 impl State {
+    /// The version follows the clock: what a standby has lost is not mistaken for what comes after it.
+    pub(super) fn change_rules(&mut self, now: i64) {
+        self.rule_version = now.max(self.rule_version + 1);
+    }
+
     fn ask_again(&mut self, tenant_id: TenantId, now: i64, at: i64) {
         let delayed = self.logs.values().filter(|row| {
             row.run.tenant_id == tenant_id && row.run.reason == Reason::OverQuota && row.run.status.is_claimable()

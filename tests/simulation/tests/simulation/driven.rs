@@ -6,6 +6,7 @@ use crate::operations::{Intended, Operation};
 use crate::promises::{self, Broken};
 use crate::report::report;
 use crate::settings::Shape;
+use crate::stories::at;
 use crate::world::{Setup, World};
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::WindowAction;
@@ -281,6 +282,20 @@ fn what_waits_goes_out_when_its_bound_is_lifted() {
         .iter()
         .filter(|start| start.task == world.tasks()[EVERY_SECOND] && start.due_time < lifted && start.at >= lifted);
     assert!(waited.count() > 32, "too few waited");
+}
+
+/// The standby knows neither the bound nor that there was one; nodes have seen it. Lifting it is news to them all the same.
+#[test]
+fn a_bound_that_is_lost_with_the_last_commits_does_not_stay_with_the_nodes() {
+    let plan = [at(22_633, Fault::LostCommits { last: 3_115 })];
+    for seed in 1..4 {
+        let world = told(seed, &plan, &[done(20_949, Operation::BoundApp { most: 1, lasts: 2_540 })]);
+        let since = begun(&world, 60_000);
+        let late = world.ledger.starts().into_iter().filter(|start| {
+            start.task == world.tasks()[EVERY_SECOND] && start.due_time > since && start.at > start.due_time + 50
+        });
+        assert_eq!(late.count(), 0, "seed {seed}");
+    }
 }
 
 #[test]
