@@ -33,6 +33,8 @@ impl Invariants<'_> {
     fn every_log_has_ended(&self) {
         let open: Vec<_> = self.rows.iter().filter(|row| !row.status.is_terminal()).collect();
         assert!(open.is_empty(), "logs that never ended: {}", sample(&open));
+        let timeless: Vec<_> = self.rows.iter().filter(|row| row.finished_at <= 0).collect();
+        assert!(timeless.is_empty(), "ends without a time: {}", sample(&timeless));
     }
 
     /// Promise 1. The unique index guarantees it; so the index itself is tested.

@@ -91,7 +91,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 // Runs outside of a schedule continue under the new definition, as the canceller decided.
                 DispatchOutcome::Cancelled if !outgoing.run.trigger.is_scheduled() => {}
                 DispatchOutcome::Cancelled => {
-                    cancelled.push(Transition::of(&outgoing.run, Status::Cancelled, Reason::TaskEdited));
+                    let change = Transition::of(&outgoing.run, Status::Cancelled, Reason::TaskEdited);
+                    cancelled.push(Transition { finished_at: self.clock.now_ms(), ..change });
                 }
                 refusal => {
                     if *refusal == DispatchOutcome::ShuttingDown {

@@ -10,6 +10,7 @@ use crate::store::{
     BATCH_MAX, DispatchStore, DispatchedRun, OutcomeStore, PlanStore, Result, StoreError, StoreErrorKind,
 };
 use carillon_protocol::{RunKey, RunResult, RunStatus, Verdict};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -66,13 +67,14 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         if results.is_empty() {
             return Ok(());
         }
-        let moved = self.store.succeed(owner, results).await?;
+        let now = self.clock.now_ms();
+        let complete: Vec<_> = results.iter().map(|result| with_end(result, now)).collect();
+        let moved = self.store.succeed(owner, &complete.iter().map(AsRef::as_ref).collect::<Vec<_>>()).await?;
         let all = moved == results.len() as u64;
         let parents = if all {
             self.store.parents_of(&results.iter().map(|result| LogId(result.log)).collect::<Vec<_>>()).await?
         } else {
             let rows = self.read(owner, results).await?;
-            let now = self.clock.now_ms();
             for result in results {
                 verdicts.insert(key(result), judge(rows.get(&LogId(result.log)), result, now));
             }
@@ -207,6 +209,15 @@ fn lags(row: &DispatchedRun, result: &RunResult) -> bool {
     row.run.attempt == result.attempt && row.run.status == Status::Dispatched
 }
 
+/// The result with the time of its end: `now` (epoch ms) where its executor names none.
+fn with_end(result: &RunResult, now: i64) -> Cow<'_, RunResult> {
+    if result.finished_at > 0 {
+        Cow::Borrowed(result)
+    } else {
+        Cow::Owned(RunResult { finished_at: now, ..result.clone() })
+    }
+}
+
 fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Task>, now: i64) -> Transition {
     let run = &row.run;
     let reason = match result.status {
@@ -247,7 +258,7 @@ fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Ta
         failures,
         message,
         started_at: result.started_at,
-        finished_at: result.finished_at,
+        finished_at: with_end(result, now).finished_at,
         ..Transition::of(run, status, reason)
     }
 }

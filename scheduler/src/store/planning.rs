@@ -52,22 +52,28 @@ statements!(
          dispatched_at, started_at, finished_at, reason, message, trigger_kind, seq, priority) \
          SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, \
          v.n_shard_index, CASE WHEN v.n_shard_index < 0 THEN 0 ELSE 1 END, \
-         v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, 0, v.n_reason, v.n_message, v.n_trigger_kind, v.n_seq, v.n_priority \
-         FROM {} task t ON t.id = v.n_task_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_next \
-         WHERE 1 = 1 {}",
+         v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, {}, v.n_reason, \
+         v.n_message, v.n_trigger_kind, v.n_seq, v.n_priority FROM {} task t ON t.id = v.n_task_id AND \
+         t.revision = v.n_revision AND t.next_fire_at = v.n_next WHERE 1 = 1 {}",
+        end_of_fire(),
         d.batch(1, FIRE),
         d.or_ignore("task_log", "task_id, fire_time, shard_index")
     ),
     KEEP_GIVEN_UP = |d| super::attempts::keep_given_up(d, &d.batch(1, FIRE), &may_take_over()),
-    TAKE_OVER_FIRES = |d| d.update_rows(
+    TAKE_OVER_FIRES = |d| {
+        d.update_rows(
         "task_log",
-        "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
-         message = v.n_message, version = l.version + 1, failures = 0, trigger_kind = v.n_trigger_kind, seq = v.n_seq, \
-         priority = v.n_priority, node_id = 0, executor_id = 0, \
-         finished_at = 0, shard_total = CASE WHEN l.shard_index = -1 THEN 0 ELSE l.shard_total END",
+        &format!(
+            "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
+             message = v.n_message, version = l.version + 1, failures = 0, trigger_kind = v.n_trigger_kind, seq = v.n_seq, \
+             priority = v.n_priority, node_id = 0, executor_id = 0, \
+             finished_at = {}, shard_total = CASE WHEN l.shard_index = -1 THEN 0 ELSE l.shard_total END",
+            end_of_fire()
+        ),
         FIRE,
         &may_take_over(),
-    ),
+    )
+    },
     // The row of what is taken over goes, and comes anew: who processes its old end meanwhile has to wait for this, or this
     // for them. An insert that finds the row would do neither.
     FORGET_ENDS = |d| {
@@ -123,6 +129,11 @@ const MARK: &[(&str, Kind)] = &[
     ("turns", Kind::Big),
     ("outbox", Kind::Int),
 ];
+
+/// When the fire `v` ended: what is written as missed, at `{2}` (epoch ms).
+fn end_of_fire() -> String {
+    format!("CASE WHEN v.n_status < {SUCCEEDED} THEN 0 ELSE {{2}} END")
+}
 
 /// Whether the fire `v` takes over the log `l`, which an earlier definition gave up.
 fn may_take_over() -> String {
@@ -238,11 +249,11 @@ impl SqlStore {
         if !takeovers.is_empty() {
             let takeovers = to_json(ACTION, &takeovers)?;
             tx.execute(&KEEP_GIVEN_UP, [takeovers.clone().into()]).await?;
-            tx.execute(&TAKE_OVER_FIRES, [takeovers.into()]).await?;
+            tx.execute(&TAKE_OVER_FIRES, [takeovers.into(), now.into()]).await?;
         }
         let fires = fires_of(&|_| true);
         if !fires.is_empty() {
-            tx.execute(&INSERT_FIRES, [to_json(ACTION, &fires)?.into()]).await?;
+            tx.execute(&INSERT_FIRES, [to_json(ACTION, &fires)?.into(), now.into()]).await?;
         }
         let written = plans.iter().filter(|plan| moved.contains(&plan.task_id)).flat_map(|plan| &plan.fires);
         let written: Vec<i64> = written.map(|fire| fire.fire_time).collect();

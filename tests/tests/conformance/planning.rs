@@ -1,9 +1,9 @@
 //! Tasks that fall due, and their runs written ahead.
 
-use crate::fixture::{World, edit, stop};
+use crate::fixture::{World, edit, ids, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, TaskSpec};
-use carillon::domain::{LogId, Status, TaskId, TenantId};
+use carillon::domain::{LogId, Reason, Status, TaskId, TenantId, Trigger};
 use carillon::store::{NewTask, SqlStore, StoreErrorKind, TaskChange};
 use carillon_tests::every_field::every_field;
 use futures_util::future::join_all;
@@ -15,6 +15,7 @@ cases!(
     the_same_plan_twice_writes_each_fire_once,
     two_writers_of_the_same_fires_write_each_once,
     a_plan_of_another_revision_or_watermark_writes_nothing,
+    what_is_written_as_missed_ended_then,
     a_change_of_an_old_revision_is_a_conflict,
 );
 
@@ -118,6 +119,25 @@ async fn two_writers_of_the_same_fires_write_each_once(world: World) {
     for task in &tasks {
         assert_eq!(world.rows(task.id).await.len(), 10);
     }
+}
+
+/// New rows, and those that an edit gave up and the next revision takes over.
+async fn what_is_written_as_missed_ended_then(world: World) {
+    let task = world.started(&World::every_second("task")).await;
+    let given_up = world.write(&task, [world.now, world.now + 1_000]).await;
+    world.change(edit(&task), world.now + 1).await.unwrap();
+    let task = world.task(task.id).await;
+    let mut plan = Plan { takes_over: true, ..world.plan(&task, (0..4).map(|i| world.now + i * 1_000)) };
+    for fire in plan.fires.iter_mut().step_by(2) {
+        (fire.status, fire.reason, fire.trigger) = (Status::Expired, Reason::MisfireSkipped, Trigger::Misfire);
+    }
+    world.store.write_ahead(None, &[plan], world.now + 2).await.unwrap();
+    let mut rows = world.rows(task.id).await;
+    rows.sort_by_key(|row| row.dispatched.run.fire_time);
+    assert!(ids(&given_up).iter().all(|id| rows.iter().any(|row| row.dispatched.run.id == *id)), "taken over");
+    let ends: Vec<_> = rows.iter().map(|row| (row.dispatched.run.status, row.dispatched.finished_at)).collect();
+    let missed = (Status::Expired, world.now + 2);
+    assert_eq!(ends, [missed, (Status::Init, 0), missed, (Status::Init, 0)]);
 }
 
 async fn a_plan_of_another_revision_or_watermark_writes_nothing(world: World) {

@@ -60,7 +60,7 @@ impl PlanStore for ModelStore {
                 plans.iter().filter(|plan| state.move_watermark(plan)).map(|p| p.task_id).collect();
             for plan in plans.iter().filter(|plan| moved.contains(&plan.task_id)) {
                 for fire in &plan.fires {
-                    state.write_fire(plan, fire, now);
+                    state.write_fire(plan, fire, now, asked_at);
                 }
             }
             let written = plans.iter().filter(|plan| moved.contains(&plan.task_id)).flat_map(|plan| &plan.fires);
@@ -98,15 +98,16 @@ impl State {
         row.view.next_fire_at == plan.to
     }
 
-    fn write_fire(&mut self, plan: &Plan, fire: &Fire, now: i64) {
+    fn write_fire(&mut self, plan: &Plan, fire: &Fire, now: i64, asked_at: i64) {
+        let ended_at = if fire.status.is_terminal() { asked_at } else { 0 };
         let shard_index = if plan.sharded { PARENT_SHARD } else { 0 };
         let existing = self.by_fire.get(&(plan.task_id, fire.fire_time, shard_index)).copied();
         if let Some(id) = existing {
             if plan.takes_over && self.may_take_over(id, plan.revision) {
-                self.take_over(id, plan, fire, now);
+                self.take_over(id, plan, fire, now, ended_at);
             }
         } else {
-            self.insert_fire(plan, fire, shard_index);
+            self.insert_fire(plan, fire, shard_index, ended_at);
         }
         let written = self.by_fire.get(&(plan.task_id, fire.fire_time, shard_index)).copied();
         let open = written.filter(|id| {
@@ -118,7 +119,7 @@ impl State {
         }
     }
 
-    fn insert_fire(&mut self, plan: &Plan, fire: &Fire, shard_index: i32) {
+    fn insert_fire(&mut self, plan: &Plan, fire: &Fire, shard_index: i32, ended_at: i64) {
         let owner = self.tasks[&plan.task_id].view.owner;
         let mut row = LogRow::new(Run {
             id: fire.id,
@@ -148,6 +149,7 @@ impl State {
             row.bucket = bucket(plan.task_id.0);
         }
         row.message.clone_from(&fire.message);
+        row.finished_at = ended_at;
         self.insert(row);
     }
 
@@ -160,7 +162,7 @@ impl State {
             && run.reason.is_given_up()
     }
 
-    fn take_over(&mut self, id: LogId, plan: &Plan, fire: &Fire, now: i64) {
+    fn take_over(&mut self, id: LogId, plan: &Plan, fire: &Fire, now: i64, ended_at: i64) {
         let given_up = self.last_attempt(id);
         if given_up.number > 0 && given_up.dispatched_at > 0 {
             self.keep_attempt(id, given_up);
@@ -178,6 +180,6 @@ impl State {
         }
         row.message.clone_from(&fire.message);
         row.node_id = NodeId::NONE;
-        row.finished_at = 0;
+        row.finished_at = ended_at;
     }
 }

@@ -37,6 +37,9 @@ impl Evidence<'_> {
     fn objection(&self, row: &LogRow) -> Option<&'static str> {
         let run = &row.run;
         let Some(task) = self.state.tasks.get(&run.task_id) else { return Some("its task is not there") };
+        if row.finished_at <= 0 {
+            return Some("its end has no time");
+        }
         let spec = &task.view.spec;
         let (from, until) = (run.fire_time - BEFORE_MS, row.finished_at.max(run.due_time));
         let calm = self.is_calm(from, until) && !self.is_held_back(run.tenant_id, from, until);

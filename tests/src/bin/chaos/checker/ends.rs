@@ -9,15 +9,6 @@ const MISFIRE_AFTER_MS: i64 = 30_000;
 /// The clocks of a row may differ so much from each other, ms: estimates of the database's clock.
 const CLOCKS_MS: i64 = 200;
 
-/// What the number of a row says: when it was written, in ms since this instant (epoch ms), before these bits.
-pub const NUMBERS_SINCE_MS: i64 = 1_735_689_600_000;
-pub const NUMBERS_BITS: i64 = 22;
-
-/// When the run ended. What is written as missed has no time for that: it ended when it was written.
-fn ended_at(row: &Row) -> i64 {
-    if row.finished_at > 0 { row.finished_at } else { NUMBERS_SINCE_MS + (row.id >> NUMBERS_BITS) }
-}
-
 impl Evidence<'_> {
     pub(super) fn rows_end_as_they_may(&mut self) {
         for row in &self.history.rows {
@@ -39,8 +30,11 @@ impl Evidence<'_> {
     }
 
     fn is_wrong_end(&self, task: &Task, row: &Row) -> Option<String> {
-        let late = ended_at(row) - row.due_time + CLOCKS_MS;
+        let late = row.finished_at - row.due_time + CLOCKS_MS;
         let wrong = |is_right: bool, why: &str| (!is_right).then(|| why.to_owned());
+        if row.finished_at <= 0 {
+            return Some("its end has no time".to_owned());
+        }
         match (row.status, row.reason.as_str()) {
             (status::SUCCEEDED, _) => None,
             (status::FAILED, "shard_failed") => wrong(row.is_parent(), "it has no shards"),

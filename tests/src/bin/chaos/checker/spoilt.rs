@@ -1,6 +1,5 @@
 //! A good history, spoilt in each known way: the checker must name each of them, and nothing in the good one.
 
-use super::ends::{NUMBERS_BITS, NUMBERS_SINCE_MS};
 use super::good::{BOTH, CHILD, DELAY, EDITED, FLAKY, MENDED, ONCE, PLAIN, RATE, SERIAL, SHARDED, T0, good};
 use super::{Broken, check};
 use crate::history::{Attempt, Bound, History, Row, Visit, status};
@@ -140,14 +139,14 @@ fn ends_that_nothing_explains_are_named() {
         move |history: &mut History| {
             let row = nth(history, PLAIN, 3);
             let run = row.id;
-            row.id = (row.fire_time + after_ms - NUMBERS_SINCE_MS) << NUMBERS_BITS;
-            (row.status, row.attempt, row.finished_at) = (status::EXPIRED, 0, 0);
+            (row.status, row.attempt, row.finished_at) = (status::EXPIRED, 0, row.fire_time + after_ms);
             (row.reason, row.trigger) = ("misfire_skipped".to_owned(), "misfire".to_owned());
             history.visits.retain(|visit| visit.log != run);
         }
     };
     assert!(named(written_as_missed(31_000)).is_empty());
     assert_eq!(named(written_as_missed(20_000)), ["wrong_end"]);
+    assert_eq!(named(|history| nth(history, PLAIN, 3).finished_at = 0), ["wrong_end"]);
     let unseen = |history: &mut History| {
         let id = nth(history, PLAIN, 3).id;
         history.visits.retain(|visit| visit.log != id);
