@@ -22,7 +22,8 @@ fn keeps_all(lead_ms: i64, what: &str, faults: &[Planned]) {
 /// The same happens to one executor after the other.
 fn in_turn(mishap: &Mishap, every: i64, down: i64) -> Vec<Planned> {
     let round = |number: i64| Fault::Befalls { executor: number as usize % 2, mishap: mishap.clone(), down };
-    (1..).map(|number| at(number * every, round(number))).take_while(|planned| planned.until() < 80_000).collect()
+    let planned = (1..80_000 / every).map(|number| at(number * every, round(number)));
+    planned.take_while(|planned| planned.until() < 80_000).collect()
 }
 
 /// What comes twice is done once: dispatches, cancels, heartbeats and results are admitted by their nonce.
