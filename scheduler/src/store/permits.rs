@@ -15,13 +15,13 @@ use super::row::{Column, from_row};
 use super::rows::DISPATCHED_COLUMNS;
 use super::sql::{CANCELLED, DISPATCHED, EXPIRED, ID, ID_VERSION, QUEUED};
 use super::sql_store::{Transaction, retrying};
-use super::template::Text;
+use super::template::Template;
 use super::values::{list, to_json};
 use super::{PermitStore, Result, SqlStore};
 use crate::domain::permit::{Granted, Held, PermitRequest, Standing, grant};
 use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
-use crate::domain::{LogId, Reason, TaskId};
+use crate::domain::{AppId, LogId, Reason, TaskId, TenantId};
 use async_trait::async_trait;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -39,11 +39,6 @@ statements!(
     PERMITS_OF_TASKS = |d| permits(d, "task_id"),
     PERMITS_OF_APPS = |d| permits(d, "app_id"),
     PERMITS_OF_TENANTS = |d| permits(d, "tenant_id"),
-    PERMITS_WAITING = |d| format!(
-        "SELECT p.task_id, MIN(l.due_time) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.task_id IN {} \
-         AND {WAITS} GROUP BY p.task_id",
-        d.ids(1)
-    ),
     PERMITS_ASKED = |d| format!(
         "SELECT l.id, COALESCE(p.version, 0) AS version FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version \
          LEFT JOIN permit p ON p.id = l.id WHERE +l.status = {QUEUED}",
@@ -132,19 +127,36 @@ fn scope_lock(d: Dialect) -> String {
 fn clean(d: Dialect, owner: &str) -> String {
     format!(
         "DELETE FROM permit WHERE id IN (SELECT id FROM (SELECT p.id FROM permit p LEFT JOIN task_log l ON l.id = p.id \
-         WHERE p.{owner} IN {} AND (l.id IS NULL OR NOT ({HOLDS} OR {WAITS})) ORDER BY p.id LIMIT 1000) dead)",
+         WHERE p.{owner} IN {} AND (l.id IS NULL OR NOT ({HOLDS} OR {WAITS})) ORDER BY p.id LIMIT {CLEANED_MAX}) dead)",
         d.ids(1)
     )
 }
 
-/// How many permits count of each of these scopes.
+/// Of each of these scopes: how many permits count, when the first run that waits is due, and how many do neither.
+/// PostgreSQL must be told to look each log up: where some thousand runs wait, it takes reading the whole of `task_log` for
+/// cheaper.
 fn permits(d: Dialect, owner: &str) -> String {
+    let ids = d.ids(1);
+    let with_logs = match d {
+        Dialect::Postgres => format!(
+            "permit p LEFT JOIN LATERAL (SELECT t.id, t.status, t.version, t.due_time FROM task_log t WHERE t.id = p.id \
+             LIMIT 1) l ON TRUE WHERE p.{owner} = ANY (ARRAY{ids})"
+        ),
+        Dialect::Sqlite | Dialect::MariaDb => {
+            format!("permit p LEFT JOIN task_log l ON l.id = p.id WHERE p.{owner} IN {ids}")
+        }
+    };
     format!(
-        "SELECT p.{owner}, COUNT(*) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.{owner} IN {} AND {HOLDS} \
-         GROUP BY p.{owner}",
-        d.ids(1)
+        "SELECT p.{owner}, COUNT(CASE WHEN {HOLDS} THEN 1 END), MIN(CASE WHEN {WAITS} THEN l.due_time END), \
+         COUNT(CASE WHEN l.id IS NULL OR NOT ({HOLDS} OR {WAITS}) THEN 1 END) FROM {with_logs} GROUP BY p.{owner}"
     )
 }
+
+/// Dead permits of what is asked about may be so many before they are deleted: looking for them costs as much as counting.
+const DEAD_MAX: i64 = 100;
+
+/// Dead permits deleted at once.
+const CLEANED_MAX: i64 = 1_000;
 
 const ACTION: &str = "give permits";
 
@@ -227,30 +239,23 @@ impl SqlStore {
         let tenants = bounded(|ask| (ask.tenant_id.0, ask.bounds.tenant));
         let tx = self.begin(ACTION).await?;
         self.lock_scopes(&tx, [&tasks, &apps, &tenants].into_iter().flatten().copied().collect()).await?;
-        let of_tasks: BTreeSet<TaskId> = asks.iter().map(|ask| ask.task_id).collect();
-        tx.execute(&CLEAN_TASKS, [list(ACTION, &of_tasks)?.into()]).await?;
-        // What is counted is kept as small as what counts.
-        for (clean, scopes) in [(&CLEAN_APPS, &apps), (&CLEAN_TENANTS, &tenants)] {
-            if !scopes.is_empty() {
-                tx.execute(clean, [list(ACTION, scopes)?.into()]).await?;
-            }
-        }
+        let of_tasks: BTreeSet<i64> = asks.iter().map(|ask| ask.task_id.0).collect();
+        let tasks = look::<TaskId>(&tx, (&PERMITS_OF_TASKS, &CLEAN_TASKS), &of_tasks).await?;
+        let apps = look::<AppId>(&tx, (&PERMITS_OF_APPS, &CLEAN_APPS), &apps).await?;
+        let tenants = look::<TenantId>(&tx, (&PERMITS_OF_TENANTS, &CLEAN_TENANTS), &tenants).await?;
         let keys = to_json(ACTION, &asks.iter().map(|ask| (ask.id, ask.version)).collect::<Vec<_>>())?;
         let permits: HashMap<LogId, i64> = tx.query(&PERMITS_ASKED, [keys.into()]).await?.into_iter().collect();
-        let mut held = Held {
-            tasks: count_permits(&tx, &PERMITS_OF_TASKS, &tasks).await?,
-            apps: count_permits(&tx, &PERMITS_OF_APPS, &apps).await?,
-            tenants: count_permits(&tx, &PERMITS_OF_TENANTS, &tenants).await?,
-            waiting: HashMap::new(),
-        };
-        let in_order: BTreeSet<TaskId> = asks.iter().filter(|ask| ask.in_order).map(|ask| ask.task_id).collect();
-        if !in_order.is_empty() {
-            held.waiting = tx.query(&PERMITS_WAITING, [list(ACTION, &in_order)?.into()]).await?.into_iter().collect();
-        }
+        let is_cleaned = tasks.is_cleaned || apps.is_cleaned || tenants.is_cleaned;
+        let Looked { counts, waiting, .. } = tasks;
+        let held = Held { tasks: counts, apps: apps.counts, tenants: tenants.counts, waiting };
         let (granted, changes) =
             grant(asks, &|ask| permits.get(&ask.id).map(|version| Standing::of(ask, *version)), held);
         if changes.is_empty() {
-            tx.rollback().await?;
+            if is_cleaned {
+                tx.commit().await?;
+            } else {
+                tx.rollback().await?;
+            }
             return Ok(granted);
         }
         let rows: Vec<_> = changes
@@ -279,14 +284,31 @@ impl SqlStore {
     }
 }
 
-/// Permits that count, of each of these tasks, apps or tenants.
-async fn count_permits<Id: Column + From<i64> + Eq + Hash>(
+/// What there is of permits, by task, app or tenant.
+struct Looked<Id> {
+    counts: HashMap<Id, i64>,
+    /// When the first run that waits is due, ms.
+    waiting: HashMap<Id, i64>,
+    is_cleaned: bool,
+}
+
+/// Counts the permits of these tasks, apps or tenants. Those that are dead are deleted once they are many: they are read as
+/// long as they are there.
+async fn look<Id: Column + From<i64> + Copy + Eq + Hash>(
     tx: &Transaction<'_>,
-    sql: &impl Text,
+    (permits, clean): (&Template, &Template),
     scopes: &BTreeSet<i64>,
-) -> Result<HashMap<Id, i64>> {
+) -> Result<Looked<Id>> {
     if scopes.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(Looked { counts: HashMap::new(), waiting: HashMap::new(), is_cleaned: false });
     }
-    Ok(tx.query(sql, [list(ACTION, scopes)?.into()]).await?.into_iter().collect())
+    let scopes = list(ACTION, scopes)?;
+    let rows: Vec<(Id, i64, Option<i64>, i64)> = tx.query(permits, [scopes.clone().into()]).await?;
+    let is_cleaned = rows.iter().map(|(.., dead)| dead).sum::<i64>() > DEAD_MAX;
+    if is_cleaned {
+        tx.execute(clean, [scopes.into()]).await?;
+    }
+    let first_of = |row: &(Id, i64, Option<i64>, i64)| row.2.map(|due_time| (row.0, due_time));
+    let waiting = rows.iter().filter_map(first_of).collect();
+    Ok(Looked { counts: rows.iter().map(|row| (row.0, row.1)).collect(), waiting, is_cleaned })
 }

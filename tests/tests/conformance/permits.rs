@@ -3,7 +3,7 @@
 use crate::fixture::{World, connect, dispatch_of, ids, success};
 use carillon::domain::permit::{Bounds, Granted, Limit, PermitRequest};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId, TenantId};
+use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId, TenantId, Transition};
 use carillon::store::{PermitStore as _, RunDispatch};
 use carillon_tests::wait::when;
 use carillon_tests::{Database, Kind, await_until};
@@ -20,6 +20,7 @@ cases!(
     two_that_ask_at_once_get_no_more_than_the_bound,
     in_order_no_run_passes_an_earlier_one_that_waits,
     what_waits_no_longer_holds_no_later_run_up,
+    dead_permits_count_nowhere_and_are_deleted_when_they_are_many,
     waiting_runs_learn_and_report_the_reason,
     uses_add_up_and_keep_their_floor,
     fires_that_wait_too_long_are_found,
@@ -193,6 +194,27 @@ async fn what_waits_no_longer_holds_no_later_run_up(world: World) {
     assert!(acquire_in_order(&world, &[&runs[3]], ONE).await.is_empty(), "now the first comes first");
 }
 
+async fn dead_permits_count_nowhere_and_are_deleted_when_they_are_many(world: World) {
+    const MANY: i64 = 101;
+    let of = |task, app, tenant| Bounds { task, app, tenant };
+    let others = queued(&world, 2).await;
+    let (of_app, of_tenant) = (of(None, Some(1), None), of(None, None, Some(1)));
+    for (bounds, other) in [(ONE, None), (of_app, Some(&others[0])), (of_tenant, Some(&others[1]))] {
+        let runs = queued(&world, MANY + 1).await;
+        let (dying, last) = runs.split_at(MANY as usize);
+        assert_eq!(acquire(&world, &dying.iter().collect::<Vec<_>>(), of(Some(500), None, None)).await, ids(dying));
+        let back: Vec<_> = dying.iter().map(|run| Transition::of(run, Status::Init, Reason::None)).collect();
+        assert_eq!(world.store.change(&back).await.unwrap().len(), dying.len());
+        // One of the same task, or of another one of the same app and tenant.
+        let asking = other.unwrap_or(&last[0]);
+        assert_eq!(acquire(&world, &[asking], bounds).await, [asking.id], "{bounds:?}");
+        if let Some(database) = &world.database {
+            assert_eq!(database.number("SELECT COUNT(*) FROM permit").await, 1, "{bounds:?}");
+        }
+        world.moved(asking, Status::Cancelled, Reason::CancelledManually).await;
+    }
+}
+
 async fn waiting_runs_learn_and_report_the_reason(world: World) {
     let runs = queued(&world, 4).await;
     let of = |task, app, tenant| Bounds { task, app, tenant };
@@ -322,4 +344,50 @@ async fn scopes_are_locked_in_the_order_of_their_ids(kind: Kind) {
     other.execute_unprepared("ROLLBACK").await.unwrap();
     asking.await.unwrap();
     assert!(free.is_ok(), "it waits for the first scope and holds the second: {free:?}");
+}
+
+/// PostgreSQL would take reading the whole of the log for cheaper than looking up those of some thousand waiting runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn asking_reads_no_logs_but_those_of_permits() {
+    let database = Database::fresh(Kind::Postgres).await;
+    let store = connect(&database.url).await;
+    store.migrate().await.unwrap();
+    // Without reading the log: what a session has read may be counted a second later.
+    for sql in [
+        "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
+         fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
+         started_at, finished_at, reason) SELECT i, 1, 1, CASE WHEN i > 57700 THEN 7 ELSE 8 END, 1, 0, 0, 1, 0, i, i, \
+         CASE WHEN i > 57700 THEN 1 ELSE 10 END, 2, 0, 0, 1, 0, 1, 0, 0, 0, '' FROM generate_series(1, 60000) i",
+        "INSERT INTO permit (id, tenant_id, app_id, task_id, version) \
+         SELECT i, 1, 1, 7, -2 FROM generate_series(57701, 60000) i",
+        "ANALYZE",
+    ] {
+        database.execute(sql).await;
+    }
+    let read = async |what: &str| {
+        let sql = format!("SELECT COALESCE({what}, 0) FROM pg_stat_user_tables WHERE relname = 'task_log'");
+        database.number(&sql).await
+    };
+    let before = [read("seq_tup_read").await, read("idx_tup_fetch").await];
+    let asks = [57_702, 57_701].map(|id| PermitRequest {
+        id: LogId(id),
+        version: 2,
+        tenant_id: TenantId(1),
+        app_id: AppId(1),
+        task_id: TaskId(7),
+        bounds: ONE,
+        due_time: id,
+        in_order: true,
+    });
+    let granted = store.acquire(&asks).await.unwrap();
+    assert_eq!(granted.held_up, HashMap::from([(LogId(57_702), Limit::Task)]), "the first of all goes first");
+    // A session that ends tells what it has read.
+    drop(store);
+    await_until("the server counts what was read", 60, || async {
+        when(read("seq_tup_read").await > before[0] || read("idx_tup_fetch").await > before[1])
+    })
+    .await;
+    assert_eq!(read("seq_tup_read").await - before[0], 0, "read in sequence");
+    let looked_up = read("idx_tup_fetch").await - before[1];
+    assert!(looked_up <= 2_400, "2,300 permits, and {looked_up} logs looked up");
 }
