@@ -10,6 +10,9 @@ use crate::store::{DispatchStore, DispatchedRun, OutcomeStore, PermitStore, Plan
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
+/// What is due later than this asks for a permit early, ms. Longer than nodes take between two looks at what waits.
+const EARLY_MS: i64 = 500;
+
 impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Those that may only go with a permit, and those that need none.
     pub(super) fn split_bounded(&self, outgoing_runs: Vec<OutgoingRun>) -> (Vec<OutgoingRun>, Vec<OutgoingRun>) {
@@ -31,7 +34,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
 
     /// Lets those through that get a permit; the others wait, are discarded, or have earlier runs stopped for them.
     pub(super) async fn admit(&self, mut bounded: Vec<OutgoingRun>) -> Result<Vec<OutgoingRun>, Failed> {
-        let rules = self.rules.now();
+        let (rules, now) = (self.rules.now(), self.clock.now_ms());
         bounded.sort_by_key(|outgoing| (Reverse(outgoing.run.priority), outgoing.run.due_time, outgoing.run.id));
         let asks: Vec<PermitRequest> = bounded
             .iter()
@@ -49,6 +52,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 due_time: run.due_time,
                 // Whichever node it waits with: none of the task slips past an earlier one.
                 in_order: task.blocks_app(),
+                is_early: run.due_time > now + EARLY_MS,
             })
             .collect();
         let granted = match self.store.acquire(&asks).await {

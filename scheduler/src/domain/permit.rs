@@ -60,6 +60,17 @@ pub struct PermitRequest {
     pub due_time: i64,
     /// Whether it must not pass an earlier run of its task that waits, on whatever node.
     pub in_order: bool,
+    /// Whether it is not due for a while: its permit would count and nothing run.
+    pub is_early: bool,
+}
+
+impl PermitRequest {
+    /// How many may count when it gets one. What is early leaves half of the permits to runs that can start with them:
+    /// else those that wait never get one where runs follow each other faster than the dispatch lead.
+    fn most(&self, bound: i32) -> i64 {
+        let bound = i64::from(bound);
+        if self.is_early { (bound + 1) / 2 } else { bound }
+    }
 }
 
 /// Permits that count, by task, app and tenant.
@@ -151,7 +162,7 @@ fn take(ask: &PermitRequest, held: &mut Held) -> Option<Limit> {
         (held.apps.entry(ask.app_id).or_default(), ask.bounds.app, Limit::App),
         (held.tenants.entry(ask.tenant_id).or_default(), ask.bounds.tenant, Limit::Tenant),
     ];
-    let is_full = |(count, bound): (i64, Option<i32>)| bound.is_some_and(|bound| count >= i64::from(bound));
+    let is_full = |(count, bound): (i64, Option<i32>)| bound.is_some_and(|bound| count >= ask.most(bound));
     if let Some((.., limit)) = counts.iter().find(|(count, bound, _)| is_full((**count, *bound))) {
         return Some(*limit);
     }
@@ -188,7 +199,21 @@ mod tests {
             bounds,
             due_time: id * 10,
             in_order: false,
+            is_early: false,
         }
+    }
+
+    #[test]
+    fn what_is_early_leaves_half_to_what_is_due() {
+        let early = |id, task: i32| {
+            let bounds = Bounds { task: Some(task), ..Bounds::default() };
+            PermitRequest { is_early: true, ..ask(id, i64::from(task), bounds) }
+        };
+        let due = |id, task| PermitRequest { is_early: false, ..early(id, task) };
+        assert_eq!(granted(&[early(1, 2), early(2, 2), due(3, 2), due(4, 2)], Held::default()), [0, 2]);
+        assert_eq!(granted(&[early(1, 3), early(2, 3), early(3, 3), due(4, 3)], Held::default()), [0, 1, 3]);
+        assert_eq!(granted(&[early(1, 1), due(2, 1)], Held::default()), [0], "the only one is not halved");
+        assert_eq!(granted(&[early(1, 0)], Held::default()), [0usize; 0]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ struct BlockedRun {
     tried_at: i64,
     /// What it waits for, as its last try found.
     limit: Limit,
-    /// Since when, ms.
+    /// Since when, ms; not before it is due.
     since: i64,
     /// Whether its row says so.
     is_noted: bool,
@@ -95,7 +95,7 @@ impl BlockedRuns {
             limit,
             // It says nothing new of a run whose row says something already.
             is_noted: before.as_ref().map_or(run.reason != Reason::None, |before| before.is_noted),
-            since: before.as_ref().map_or(now, |before| before.since),
+            since: before.as_ref().map_or(now.max(run.due_time), |before| before.since),
             run,
         });
     }

@@ -33,7 +33,7 @@ const ONE: Bounds = Bounds { task: Some(1), app: None, tenant: None };
 
 fn ask(run: &Run, bounds: Bounds) -> PermitRequest {
     let Run { id, version, tenant_id, app_id, task_id, due_time, .. } = *run;
-    PermitRequest { id, version, tenant_id, app_id, task_id, bounds, due_time, in_order: false }
+    PermitRequest { id, version, tenant_id, app_id, task_id, bounds, due_time, in_order: false, is_early: false }
 }
 
 /// Runs of one task, queued for node 1.
@@ -326,6 +326,7 @@ async fn scopes_are_locked_in_the_order_of_their_ids(kind: Kind) {
         bounds: ONE,
         due_time: 0,
         in_order: false,
+        is_early: false,
     };
     let asks = [ask(1), ask(2)];
     // The wait for a lock is bounded; the one who looks may be slower on a busy machine.
@@ -378,6 +379,7 @@ async fn asking_reads_no_logs_but_those_of_permits() {
         bounds: ONE,
         due_time: id,
         in_order: true,
+        is_early: false,
     });
     let granted = store.acquire(&asks).await.unwrap();
     assert_eq!(granted.held_up, HashMap::from([(LogId(57_702), Limit::Task)]), "the first of all goes first");

@@ -131,9 +131,10 @@ fn a_long_wait_is_reported_once() {
     blocked.block(run_of(2, 20), &task, Limit::Tenant, 500);
     // Its row says why it is retried.
     blocked.block(Run { reason: Reason::HandlerFailed, ..run_of(3, 30) }, &task, Limit::App, 0);
-    assert!(blocked.look(999, &HashSet::new()).to_note.is_empty());
-    blocked.block(run_of(1, 10), &task, Limit::App, 999);
-    assert_eq!(blocked.look(1_000, &HashSet::new()).to_note, [(LogId(1), 1, Reason::AppLimit)]);
+    // From its due time on, not from when it was held up.
+    assert!(blocked.look(1_009, &HashSet::new()).to_note.is_empty());
+    blocked.block(run_of(1, 10), &task, Limit::App, 1_009);
+    assert_eq!(blocked.look(1_010, &HashSet::new()).to_note, [(LogId(1), 1, Reason::AppLimit)]);
     blocked.block(run_of(1, 10), &task, Limit::App, 1_200);
     assert_eq!(blocked.look(9_000, &HashSet::new()).to_note, [(LogId(2), 1, Reason::TenantLimit)]);
     assert!(blocked.look(99_000, &HashSet::new()).to_note.is_empty());

@@ -2,7 +2,7 @@
 
 use crate::faults::{self, Fault, Planned, SWITCH_OVER_MS};
 use crate::node::{NodeParts, SimNode, SimParts};
-use crate::operations::{self, Intended};
+use crate::operations::{self, BoundChange, Intended};
 use crate::settings::Shape;
 use crate::tasks::{self, Answered};
 use carillon::auth::{AddressRule, KeyRing};
@@ -122,6 +122,8 @@ pub struct World {
     pub began: i64,
     /// What edits, stops and starts answered.
     pub answers: Mutex<Vec<Answered>>,
+    /// When which bounds of runs at once held at every node.
+    pub bounds: Mutex<Vec<BoundChange>>,
     /// Rows that were not moved on.
     pub stuck: Mutex<Vec<LogRow>>,
     /// What is left in the memory of nodes at the end.
@@ -243,7 +245,7 @@ impl World {
         let nothing_else = faults.is_some().then(Vec::new);
         let faults = faults.unwrap_or_else(chosen);
         let operations = operations.or(nothing_else).unwrap_or_else(|| operations::plan(&dice, tenants[0].tasks.len()));
-        let (answers, stuck, leftovers) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (answers, bounds, stuck, leftovers) = Default::default();
         let ids = IdSource::after(NodeId(PEOPLE), 0);
         Arc::new(Self {
             time,
@@ -260,6 +262,7 @@ impl World {
             operations,
             began,
             answers,
+            bounds,
             stuck,
             leftovers,
             ids,

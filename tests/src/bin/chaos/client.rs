@@ -39,10 +39,25 @@ impl Client {
 
     /// One try at one node: status and body.
     pub async fn once(&self, node: usize, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+        self.once_if(node, method, path, body, None).await
+    }
+
+    /// The same, of something that still has this revision.
+    async fn once_if(
+        &self,
+        node: usize,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        revision: Option<&Value>,
+    ) -> Result<(u16, Value)> {
         let url = format!("{}/api/v1{path}", self.nodes[node % self.nodes.len()]);
         let mut request = self.http.request(method, url).bearer_auth(TOKEN);
         if let Some(body) = body {
             request = request.json(body);
+        }
+        if let Some(revision) = revision {
+            request = request.header("if-match", format!("\"{revision}\""));
         }
         let reply = request.send().await?;
         let status = reply.status().as_u16();
@@ -59,22 +74,51 @@ impl Client {
         body: Option<&Value>,
         within: Duration,
     ) -> Result<Answer> {
-        let deadline = Instant::now() + within;
-        let mut before = Vec::new();
-        for tries in 1.. {
-            match self.once(node + tries - 1, method.clone(), path, body).await {
-                Ok((200..300, body)) => return Ok(Answer { body, tries, before }),
-                // Nothing that another node would do: the request itself is wrong.
-                Ok((status @ (400 | 401 | 403 | 404 | 422), body)) => bail!("{method} {path}: {status} {body}"),
-                Ok((status, body)) => before.push(format!("{status} {}", body["detail"])),
-                Err(error) => before.push(format!("{error:#}")),
-            }
-            if Instant::now() > deadline {
-                break;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        let last = before.pop().context("no try")?;
-        bail!("{method} {path}: not done within {within:?}; last: {last}")
+        repeat(&format!("{method} {path}"), within, async |tries| {
+            self.once(node + tries - 1, method.clone(), path, body).await
+        })
+        .await
     }
+
+    /// The same for a change of a task, each try with the revision that it has: one that was given up and comes late
+    /// cannot undo what was changed after it.
+    pub async fn until_changed(
+        &self,
+        node: usize,
+        task: i64,
+        (method, path): (Method, &str),
+        body: Option<&Value>,
+        within: Duration,
+    ) -> Result<Answer> {
+        repeat(&format!("{method} {path}"), within, async |tries| {
+            let node = node + tries - 1;
+            let (status, shown) = self.once(node, Method::GET, &format!("/tasks/{task}"), None).await?;
+            if status != 200 {
+                return Ok((status, shown));
+            }
+            self.once_if(node, method.clone(), path, body, Some(&shown["revision"])).await
+        })
+        .await
+    }
+}
+
+/// Tries until one is answered with success, for `within` at most.
+async fn repeat(what: &str, within: Duration, work: impl AsyncFn(usize) -> Result<(u16, Value)>) -> Result<Answer> {
+    let deadline = Instant::now() + within;
+    let mut before = Vec::new();
+    for tries in 1.. {
+        match work(tries).await {
+            Ok((200..300, body)) => return Ok(Answer { body, tries, before }),
+            // Nothing that another node would do: the request itself is wrong.
+            Ok((status @ (400 | 401 | 403 | 404 | 422), body)) => bail!("{what}: {status} {body}"),
+            Ok((status, body)) => before.push(format!("{status} {}", body["detail"])),
+            Err(error) => before.push(format!("{error:#}")),
+        }
+        if Instant::now() > deadline {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    let last = before.pop().context("no try")?;
+    bail!("{what}: not done within {within:?}; last: {last}")
 }

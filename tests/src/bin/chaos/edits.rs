@@ -98,7 +98,7 @@ async fn change(stand: &Stand, edit: &Edit, task: i64, every: &mut i64, ledger: 
         _ => (Method::POST, format!("/tasks/{task}/start"), None, true),
     };
     stand.story.tell("change", json!({ "task": task, "path": path, "body": body }));
-    let answer = stand.client.until_done(edit.node, method, &path, body.as_ref(), DONE_MAX).await?;
+    let answer = stand.client.until_changed(edit.node, task, (method, &path), body.as_ref(), DONE_MAX).await?;
     let told = json!({ "task": task, "path": path, "tries": answer.tries, "before": answer.before, "unreachable": answer.body["unreachable"] });
     stand.story.tell("changed", told);
     ledger.answered(task, starts.then_some(*every), &answer.body);

@@ -20,7 +20,7 @@ pub struct Options {
     /// Only faults whose names begin so, separated by commas (`pause`, `trap`, `kill-node` …); `none`: no fault at all.
     #[arg(long, value_delimiter = ',', value_name = "KINDS")]
     pub only: Vec<String>,
-    /// Where everything goes that is needed to look into a failure; a new one below target/chaos if not given.
+    /// Where everything goes that is needed to look into a failure, new or empty; one below target/chaos if not given.
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
     /// Keeps that folder also when nothing is broken.

@@ -1,5 +1,6 @@
 //! What happened, as lines of a file, by the clock.
 
+use anyhow::{Result, bail};
 use carillon_tests::now_us;
 use carillon_tests::proxy::Tell;
 use serde_json::{Value, json};
@@ -19,9 +20,12 @@ pub struct Story {
 }
 
 impl Story {
-    /// Begins in a folder.
-    pub fn begin(folder: &Path) -> std::io::Result<Self> {
+    /// Begins in a folder that is new or empty: what another run left there would be taken for this one's.
+    pub fn begin(folder: &Path) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
+        if std::fs::read_dir(folder)?.next().is_some() {
+            bail!("{} is not empty: choose a new folder, or empty it", folder.display());
+        }
         let file = |name: &str| File::create(folder.join(name)).map(|file| Arc::new(Mutex::new(file)));
         Ok(Self {
             folder: Arc::new(folder.to_owned()),
@@ -77,4 +81,22 @@ impl Story {
 fn append(file: &Mutex<File>, line: &Value) {
     // A full disk shows in everything else, too.
     let _ = file.lock().unwrap().write_all(format!("{line}\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Story;
+
+    #[test]
+    fn a_folder_with_something_in_it_is_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let foreign = folder.path().join("executor-0.log");
+        std::fs::write(&foreign, "of another run").unwrap();
+        let told = Story::begin(folder.path()).err().unwrap().to_string();
+        assert!(told.contains("is not empty"), "{told}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+
+        std::fs::remove_file(foreign).unwrap();
+        Story::begin(folder.path()).unwrap();
+    }
 }

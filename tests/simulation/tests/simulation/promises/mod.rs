@@ -1,5 +1,6 @@
 //! The promises of docs/reliability.md, by their numbers, held against the rows and against what executors really did.
 
+mod bounds;
 mod calm;
 mod fates;
 mod leftovers;
@@ -86,6 +87,7 @@ impl Evidence<'_> {
         self.acknowledged_results_stay();
         self.old_definitions_start_nothing();
         self.turns_are_kept();
+        self.bounds_are_kept();
         self.waiting_for_executors_is_no_failure();
         self.ends_follow_policies();
         self.nothing_is_late_without_need();

@@ -71,7 +71,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn at_most(&mut self, bound: usize, runs: &[Going], promise: &'static str) {
+    /// Of these runs, in the order of their beginnings, no more went on at once.
+    pub fn at_most(&mut self, bound: usize, runs: &[Going], promise: &'static str) {
         for (place, run) in runs.iter().enumerate() {
             let beside: Vec<&Going> = runs[..place].iter().filter(|earlier| earlier.to > run.from).collect();
             if beside.len() >= bound {

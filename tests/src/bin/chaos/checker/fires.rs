@@ -57,8 +57,9 @@ impl Evidence<'_> {
             .rows_of(task.id)
             .iter()
             .filter(|row| row.is_scheduled() && !row.is_shard() && !is_named(row.fire_time))
-            // What was written ahead of a change is cancelled.
+            // What was written ahead of a change is cancelled, unless an executor has it that cannot be reached.
             .filter(|row| row.status != crate::history::status::CANCELLED)
+            .filter(|row| !spans.iter().any(|span| span.unreachable.contains(&row.id)))
             .map(|row| (row.id, row.fire_time))
             .collect();
         for (log, fire) in wrong {

@@ -269,6 +269,27 @@ fn definitions_that_are_not_kept_are_named() {
         history.spans.iter_mut().filter(|span| span.every_ms.is_none()).for_each(|span| span.unreachable.push(log));
     };
     assert!(named(named_one).is_empty());
+    // Due while the task is stopped: only what an executor holds that cannot be reached.
+    let held = |is_named: bool| {
+        move |history: &mut History| {
+            let stopped = history.spans.iter_mut().find(|span| span.every_ms.is_none()).unwrap();
+            let fire_time = stopped.from_us / 1_000 + 900;
+            if is_named {
+                stopped.unreachable.push(9);
+            }
+            let row = Row { id: 9, fire_time, due_time: fire_time, ..nth(history, EDITED, 30).clone() };
+            history.rows.push(Row { started_at: fire_time + 2, finished_at: fire_time + 50, ..row });
+            let mut visit = history.visits.iter().find(|visit| visit.task == EDITED).unwrap().clone();
+            (visit.log, visit.fire_time, visit.due_time) = (9, fire_time, fire_time);
+            let later = fire_time * 1_000 + 2_000 - visit.start_us;
+            for instant in [&mut visit.start_us, &mut visit.start_mono, &mut visit.end_us, &mut visit.end_mono] {
+                *instant += later;
+            }
+            history.visits.push(visit);
+        }
+    };
+    assert_eq!(named(held(false)), ["old_definition", "unnamed_fire"]);
+    assert!(named(held(true)).is_empty());
     let lost = |history: &mut History| {
         let row = history.rows.iter_mut().find(|row| row.task == EDITED && row.fire_time == T0 + 50_000).unwrap();
         (row.status, row.attempt, row.finished_at) = (status::CANCELLED, 0, T0 + 30_150);

@@ -1,9 +1,12 @@
 //! What people do while a simulation goes on: they start, cancel and skip runs, fill what has passed, bound what may go on at
 //! once, and keep windows for maintenance. Chosen by the seed; done through a node, as its API does it.
 
+mod bounds;
+
+pub use bounds::{BoundChange, Bounded};
+
 use crate::node::SimParts;
 use crate::world::World;
-use carillon::domain::quota::Quotas;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::statistics::DAY_MS;
 use carillon::domain::task::ScheduleKind;
@@ -132,9 +135,9 @@ fn choose(dice: &Dice, name: &str, tasks: usize) -> Operation {
             let begins_in = pick("begins", 0, 5_000);
             Operation::Window { begins_in, lasts, action, dropped_after: perhaps("dropped", 500, 10_000) }
         }
-        9 | 10 => Operation::BoundApp { most: pick("most", 1, 5) as i32, lasts },
+        9 | 10 => Operation::BoundApp { most: pick("most", 1, 5) as i32, lasts: pick("is bound", 2_000, 25_000) },
         11 => Operation::History { task: 0, logs: pick("logs", 10, 300) },
-        _ => Operation::BoundTenant { most: pick("most", 1, 5) as i32, lasts },
+        _ => Operation::BoundTenant { most: pick("most", 1, 5) as i32, lasts: pick("is bound", 2_000, 25_000) },
     }
 }
 
@@ -182,18 +185,8 @@ impl Desk {
                 let (tenant_id, ends_at, note) = (self.tenant(), starts_at + lasts, "disks".to_owned());
                 self.window(MaintenanceWindow { id, tenant_id, starts_at, ends_at, action, note }, dropped_after).await;
             }
-            Operation::BoundApp { most, lasts } => {
-                let app = self.world.tenants[0].owner.app_id;
-                for (most, lasts) in [(most, lasts), (0, 0)] {
-                    self.ask(move |parts: Parts| async move { parts.engine.store.bound_app(app, most).await }).await;
-                    self.world.pass(lasts).await;
-                }
-            }
-            Operation::BoundTenant { most, lasts } => {
-                self.bound_tenant(most).await;
-                self.world.pass(lasts).await;
-                self.bound_tenant(0).await;
-            }
+            Operation::BoundApp { most, lasts } => self.bound(Bounded::App, most, lasts).await,
+            Operation::BoundTenant { most, lasts } => self.bound(Bounded::Tenant, most, lasts).await,
             Operation::History { task, logs } => {
                 let at = self.world.time.now_ms() - 40 * DAY_MS;
                 let written = self.world.store.write_history(task_at(task), logs, at);
@@ -249,17 +242,6 @@ impl Desk {
             self.world.pass(after).await;
             self.ask(move |parts: Parts| async move { drop_window(&parts, tenant, id).await }).await;
         }
-    }
-
-    /// The tenant's other quotas stay.
-    async fn bound_tenant(&self, max_concurrent: i32) {
-        let tenant = self.tenant();
-        let before = self.world.store.inspect(|state| state.quotas.get(&tenant).copied()).unwrap_or_default();
-        let to = Quotas { max_concurrent, ..before };
-        self.ask(move |parts: Parts| async move {
-            parts.engine.store.set_quotas(tenant, &to, parts.engine.clock.now_ms()).await
-        })
-        .await;
     }
 
     /// Asks one node after the other until one answers. What is refused is not asked for again: `None`.
