@@ -9,7 +9,7 @@ use carillon_executor::simulation::{Carried, Carrier};
 use carillon_protocol::Verdict;
 use carillon_protocol::exchange::{Answer, Request};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// A node as the network meets it.
@@ -20,7 +20,7 @@ pub trait NodeServer: Debug + Send + Sync {
 }
 
 /// Nodes in the order of their numbers.
-pub(super) type Servers = Arc<Mutex<Vec<Arc<dyn NodeServer>>>>;
+pub(super) type Servers = Arc<Mutex<Vec<Weak<dyn NodeServer>>>>;
 
 /// The way of a machine's processes.
 #[derive(Debug)]
@@ -49,8 +49,8 @@ impl NodeCarrier {
         let what = messages::summary(&request);
         let sent = request.clone();
         let deliver = move || {
-            let (server, request) = (server.clone(), request.clone());
-            async move { server.answer(request).await.ok_or(Broken::Refused) }
+            let (server, request) = (server.upgrade(), request.clone());
+            async move { server.ok_or(Broken::Refused)?.answer(request).await.ok_or(Broken::Refused) }
         };
         let (here, there) = (Endpoint::Executor(self.machine), Endpoint::Node(node));
         let exchange = self.parts.net.exchange(here, there, &what, deliver);

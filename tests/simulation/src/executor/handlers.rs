@@ -1,13 +1,12 @@
 //! The handlers of simulated executors: what they do follows from their names and from chance.
 
 use super::ledger::{Start, Stopped};
-use super::process::Tasks;
+use super::process::{Process, Tasks};
 use super::{MachineParts, note};
 use carillon::domain::TaskId;
-use carillon_executor::simulation::SimulatedServer;
 use carillon_executor::{Output, TaskContext, TaskError};
 use carillon_protocol::{RunKey, RunStatus};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// How long a handler may take to notice that it is to stop, µs.
@@ -18,7 +17,8 @@ pub(super) struct Work {
     pub(super) machine: usize,
     pub(super) parts: MachineParts,
     pub(super) tasks: Arc<Tasks>,
-    pub(super) server: OnceLock<SimulatedServer>,
+    /// Which one; it owns the handlers.
+    pub(super) process: OnceLock<Weak<Process>>,
 }
 
 /// A handler that has been entered: it notes the end, however that comes about.
@@ -35,7 +35,7 @@ impl Entered {
         work.parts.ledger.started(Start {
             key,
             task: TaskId(ctx.task()),
-            executor_id: work.server.get().map_or(0, SimulatedServer::executor_id),
+            executor_id: work.executor_id(),
             fire_time: ctx.fire_time(),
             due_time: ctx.due_time(),
             at: work.parts.time.now_ms(),
@@ -64,6 +64,12 @@ impl Drop for Entered {
 }
 
 impl Work {
+    /// As the nodes know the process, 0 before they do.
+    fn executor_id(&self) -> i64 {
+        let process = self.process.get().and_then(Weak::upgrade);
+        process.map_or(0, |process| process.server.executor_id())
+    }
+
     fn note(&self, RunKey(log, attempt): RunKey, what: &str) {
         note(&self.parts, self.machine, &format!("log {log} attempt {attempt}: {what}"));
     }

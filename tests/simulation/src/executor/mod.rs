@@ -25,7 +25,7 @@ use handlers::{Work, handle};
 use process::{Process, Tasks};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -99,8 +99,8 @@ impl SimExecutor {
         })
     }
 
-    /// Tells it where the nodes are.
-    pub fn connect(&self, servers: Vec<Arc<dyn NodeServer>>) {
+    /// Tells it where the nodes are. They know their executors, so it does not keep them.
+    pub fn connect(&self, servers: Vec<Weak<dyn NodeServer>>) {
         *self.servers.lock().unwrap() = servers;
     }
 
@@ -150,8 +150,9 @@ impl SimExecutor {
         }
         let number = self.processes.fetch_add(1, Ordering::Relaxed);
         let name = format!("executor-{}-{number}", self.index);
-        let tasks = Tasks::new(self.parts.time.clone());
-        let executor = match self.build(&name, &tasks) {
+        let (parts, tasks) = (self.parts.clone(), Tasks::new(self.parts.time.clone()));
+        let work = Arc::new(Work { machine: self.index, parts, tasks: tasks.clone(), process: OnceLock::new() });
+        let executor = match self.build(&name, &work) {
             Ok(executor) => executor,
             // A mistake of the simulation's own.
             Err(BuildError::Invalid { setting, reason }) => panic!("{setting}: {reason}"),
@@ -160,8 +161,10 @@ impl SimExecutor {
         };
         self.note(format!("process {name} starts"));
         let drain = CancellationToken::new();
-        let process = Process { name, server: executor.server(), tasks: tasks.clone(), drain: drain.clone() };
-        *self.process.lock().unwrap() = Some(Arc::new(process));
+        let server = executor.server();
+        let process = Arc::new(Process { name, server, tasks: tasks.clone(), drain: drain.clone() });
+        drop(work.process.set(Arc::downgrade(&process)));
+        *self.process.lock().unwrap() = Some(process);
         let machine = self.clone();
         tasks.clone().run(Box::pin(async move {
             let ended = executor.run(drain).await;
@@ -171,9 +174,8 @@ impl SimExecutor {
         }));
     }
 
-    fn build(&self, name: &str, tasks: &Arc<Tasks>) -> Result<SimulatedExecutor, BuildError> {
-        let (parts, Room { capacity, held_max }) = (self.parts.clone(), *self.room.lock().unwrap());
-        let work = Arc::new(Work { machine: self.index, parts, tasks: tasks.clone(), server: OnceLock::new() });
+    fn build(&self, name: &str, work: &Arc<Work>) -> Result<SimulatedExecutor, BuildError> {
+        let Room { capacity, held_max } = *self.room.lock().unwrap();
         let key = &self.parts.key;
         let mut builder = Executor::builder()
             .tenant(&key.tenant)
@@ -201,9 +203,7 @@ impl SimExecutor {
             host_name: format!("machine-{}", self.index),
             pid: 1,
         };
-        let executor = builder.build_simulated(surroundings, tasks.clone())?;
-        drop(work.server.set(executor.server()));
-        Ok(executor)
+        builder.build_simulated(surroundings, work.tasks.clone())
     }
 
     /// Kills the process (SIGKILL): memory is gone, what was written to the disk stays.

@@ -19,7 +19,7 @@ use carillon_simulation::{
     Dice, Endpoint, Gate, Ledger, ModelStore, Net, SimCarrier, SimClock, SimExecutor, SimTime, SimTransport, Trace,
 };
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// The cluster finds itself before the first fault, ms.
@@ -235,7 +235,7 @@ impl World {
         let node = |index| ground.node(index, &executors, (&keys, &ring));
         let nodes: Vec<Arc<SimNode>> = (0..ground.shape.nodes).map(node).collect();
         for executor in &executors {
-            executor.connect(nodes.iter().map(|node| node.clone() as Arc<dyn NodeServer>).collect());
+            executor.connect(nodes.iter().map(|node| Arc::downgrade(node) as Weak<dyn NodeServer>).collect());
         }
         let Ground { time, dice, trace, net, ledger, store, shape } = ground;
         let began = time.now_ms();

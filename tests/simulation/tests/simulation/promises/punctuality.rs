@@ -6,7 +6,6 @@ use super::turns::{Going, bound_of};
 use crate::faults::{Fault, Planned};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Run, TaskId, Trigger};
-use carillon_protocol::RunKey;
 use carillon_simulation::executor::Start;
 use std::collections::BTreeMap;
 
@@ -59,13 +58,11 @@ impl Evidence<'_> {
         }
     }
 
-    /// What had a permit when, by task: from its dispatch, which may be before it is due, to the commit of its end.
+    /// What had a permit when, by task.
     fn with_permits(&self) -> BTreeMap<TaskId, Vec<Going>> {
         let mut held: BTreeMap<TaskId, Vec<Going>> = BTreeMap::new();
-        for ((log, attempt), mark) in &self.state.dispatch_marks {
-            let Some(row) = self.state.logs.get(log).filter(|row| row.run.parent_id.is_none()) else { continue };
-            let to = self.state.ends.get(&(*log, *attempt)).map_or(i64::MAX, |end| end.at);
-            held.entry(row.run.task_id).or_default().push(Going { key: RunKey(log.0, *attempt), from: mark.at, to });
+        for (run, going) in self.permits() {
+            held.entry(run.task_id).or_default().push(going);
         }
         held
     }

@@ -9,7 +9,7 @@
 
 use crate::promises::Evidence;
 use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
-use carillon::domain::{LogId, Reason, Status, TaskId, TenantId, Trigger};
+use carillon::domain::{LogId, Reason, Run, Status, TaskId, TenantId, Trigger};
 use carillon_protocol::RunKey;
 use carillon_simulation::store::{LogRow, Redefinition};
 use std::collections::BTreeMap;
@@ -50,6 +50,17 @@ impl<'a> Evidence<'a> {
             runs.sort_by_key(|run| run.from);
         }
         going
+    }
+
+    /// What had a permit when: from its dispatch, which may be before it is due, to the commit of its end. Shards go by
+    /// their parent's.
+    pub fn permits(&self) -> impl Iterator<Item = (&'a Run, Going)> + use<'a> {
+        let state = self.state;
+        state.dispatch_marks.iter().filter_map(move |((log, attempt), mark)| {
+            let run = state.logs.get(log).map(|row| &row.run).filter(|run| run.parent_id.is_none())?;
+            let to = state.ends.get(&(*log, *attempt)).map_or(i64::MAX, |end| end.at);
+            Some((run, Going { key: RunKey(log.0, *attempt), from: mark.at, to }))
+        })
     }
 
     fn no_more_at_once_than_allowed(&mut self) {
