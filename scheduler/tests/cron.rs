@@ -271,10 +271,7 @@ fn a_schedule_is_small_and_ends() {
     let never = ["0 0 0 31 2 ?", "0 0 0 29 2 ? 2101", "0 0 0 1 1 ? 1970", "0 0 0 30W 2 ?", "0 0 0 L-30 2 ?"];
     for expression in never {
         let schedule = parse(expression);
-        let started = std::time::Instant::now();
         let next = schedule.next_after(0, Tz::America__New_York, AUTO);
-        // Microseconds with optimisation; the bound leaves room for a slow debug build.
-        assert!(started.elapsed().as_millis() < 20, "{expression}");
         let first = instant(Tz::America__New_York, "1970-01-01T00:00:00");
         assert_eq!(next, (expression == "0 0 0 1 1 ? 1970").then_some(first));
     }
