@@ -5,7 +5,7 @@ use crate::harness::{Running, Seen, builder, eventually};
 use crate::node::{Mode, TestNode};
 use carillon_protocol::{DispatchOutcome, RunKey, RunStatus};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn held_runs_go_back_running_ones_finish_and_new_ones_are_refused() {
@@ -70,9 +70,8 @@ async fn leaving_never_hangs_although_no_node_answers() {
     node.set(Mode::Down);
     let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
     let never_registered = Running::start(builder(&[&node], &journal, &seen));
-    let begin = Instant::now();
-    never_registered.stopped().await;
-    assert!(begin.elapsed() < Duration::from_secs(3));
+    let ended = tokio::time::timeout(Duration::from_secs(20), never_registered.stopped()).await;
+    assert!(ended.is_ok(), "it hangs");
 
     node.set(Mode::Normal);
     let running = Running::registered(builder(&[&node], &journal, &seen), &node).await;
