@@ -5,11 +5,14 @@
 //! 3. Those that do not finish in time are stopped, and in the end given up. An exclusive run is
 //!    waited for: if it were given up, the next run of its task would start at once beside it.
 //!    An operator who cannot wait for a handler that ignores the stop has to kill the process.
-//! 4. Results are delivered; those that no node accepts stay in the journal.
-//! 5. The heartbeat ends and the executor unregisters.
+//! 4. Results are delivered. Those that no node accepts until the drain time-out stay in the journal: the next process
+//!    that starts over it delivers them.
+//! 5. The heartbeat ends and the executor unregisters, naming the runs whose results it could not deliver: they have not
+//!    vanished with it.
 
 use crate::member::Member;
 use crate::sync::lock;
+use crate::table::LIVE_MAX;
 use carillon_protocol::RunKey;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -20,7 +23,7 @@ const GIVE_BACK_LIMIT: Duration = Duration::from_secs(5);
 /// How long stopped handlers may take to end; one that blocks its thread cannot.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long delivering the last results may take.
+/// How long delivering the last results may take, even when the handlers have used up the drain time-out.
 const DELIVER_LIMIT: Duration = Duration::from_secs(5);
 
 /// How long the threads may take to end; a disk may hang.
@@ -70,14 +73,19 @@ pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle)
             }
         }
     }
-    let delivered = until(Instant::now() + DELIVER_LIMIT, || runs.counts().unacknowledged == 0);
-    if !delivered.await {
-        tracing::warn!(results = runs.counts().unacknowledged, "executor.results_left_in_journal");
+    // What stays behind may run again: worth all the time that there is.
+    let deliver_until = deadline.max(Instant::now() + DELIVER_LIMIT);
+    until(deliver_until, || runs.counts().unacknowledged == 0).await;
+    let mut undelivered = runs.snapshot().unacknowledged;
+    if !undelivered.is_empty() {
+        tracing::warn!(results = undelivered.len(), "executor.results_left_in_journal");
     }
     heartbeat.abort();
     // With what no node has taken back so far.
     let held = lock(&member.giving_back).clone();
-    sign_off(member, &held, &[], GIVE_BACK_LIMIT / 2).await;
+    // Only a journal from earlier processes can hold more than fits into a message.
+    undelivered.truncate(LIVE_MAX.saturating_sub(held.len()));
+    sign_off(member, &held, &undelivered, GIVE_BACK_LIMIT / 2).await;
     tracing::info!("executor.drained");
 }
 

@@ -21,6 +21,10 @@ const REGISTER_TIMEOUT: Duration = Duration::from_secs(5);
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(3);
 const UNREGISTER_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// How long the first registration waits for the results of earlier processes to be delivered, and how often it looks.
+const DELIVER_FIRST: Duration = Duration::from_secs(3);
+const DELIVER_LOOK: Duration = Duration::from_millis(10);
+
 /// First and longest pause between attempts to register.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
@@ -84,9 +88,24 @@ impl Member {
 
     /// Registers and sends heartbeats forever.
     pub(crate) async fn run(&self) {
+        self.deliver_first().await;
         loop {
             let settings = self.register_until_done().await;
             self.heartbeats(settings).await;
+        }
+    }
+
+    /// Waits until the nodes have the results that earlier processes left in the journal: once this process is registered,
+    /// the nodes know that the one before it at this address is gone, and what it ran and did not report runs again.
+    async fn deliver_first(&self) {
+        let delivered = async {
+            while self.runs.counts().unacknowledged > 0 {
+                tokio::time::sleep(DELIVER_LOOK).await;
+            }
+        };
+        if tokio::time::timeout(DELIVER_FIRST, delivered).await.is_err() {
+            let results = self.runs.counts().unacknowledged;
+            tracing::warn!(results, "executor.results_of_earlier_processes_wait: registering all the same");
         }
     }
 

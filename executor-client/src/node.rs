@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// This executor's identity towards the nodes.
 #[derive(Debug, Clone)]
@@ -75,7 +75,8 @@ impl std::fmt::Display for Failure {
 #[derive(Debug)]
 pub(crate) struct Nodes {
     list: Vec<Node>,
-    current: AtomicUsize,
+    /// Index of the one that worked last.
+    current: watch::Sender<usize>,
     carrier: Arc<dyn Carrier>,
     pub(crate) identity: Identity,
     clock: Arc<ClusterClock>,
@@ -103,33 +104,42 @@ impl Nodes {
         clock: Arc<ClusterClock>,
         random: Arc<dyn RandomSource>,
     ) -> Self {
-        Self { list, current: AtomicUsize::new(0), carrier, identity, clock, random }
+        Self { list, current: watch::Sender::new(0), carrier, identity, clock, random }
     }
 
     /// The node that is tried first.
     pub(crate) fn current(&self) -> &Node {
         // The list is never empty: the builder demands one.
-        &self.list[self.current.load(Ordering::Relaxed) % self.list.len()]
+        &self.list[*self.current.borrow() % self.list.len()]
     }
 
-    /// Sends `body` to the nodes, one after another, until one accepts it. `timeout` applies to each.
+    /// Sends `body` to the nodes, one after another, until one accepts it. `timeout` applies to each. A node that has not
+    /// answered by the time that another call found another node is not waited for any longer: it may stand still, and
+    /// results must not wait until their long time-out.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         path: &str,
         body: bytes::Bytes,
         timeout: Duration,
     ) -> Result<NodeReply<T>, Failure> {
-        let first = self.current.load(Ordering::Relaxed);
+        let mut current = self.current.subscribe();
+        let first = *current.borrow_and_update();
         let mut failure = Failure::Unreachable("no node is configured".to_owned());
         for step in 0..self.list.len() {
             let index = (first + step) % self.list.len();
             let node = &self.list[index];
-            let found = match self.call_one(node, path, body.clone(), timeout).await {
+            let answered = tokio::select! {
+                biased;
+                answered = self.call_one(node, path, body.clone(), timeout) => answered,
+                // The sender lives as long as this.
+                Ok(_) = current.wait_for(|chosen| *chosen != first && *chosen != index) => {
+                    return Err(Failure::Unreachable(format!("{}: no answer, and another node answers", node.base)));
+                }
+            };
+            let found = match answered {
                 Ok(believed) if believed.reply.code == Code::Ok => match parse(believed) {
                     Ok(answer) => {
-                        if self.current.swap(index, Ordering::Relaxed) != index {
-                            tracing::info!(node = %node.base, "node.chosen");
-                        }
+                        self.choose(index);
                         return Ok(answer);
                     }
                     Err(reason) => Failure::Unreachable(reason),
@@ -146,6 +156,13 @@ impl Nodes {
             failure = worse(failure, found);
         }
         Err(failure)
+    }
+
+    fn choose(&self, index: usize) {
+        let is_another = self.current.send_if_modified(|current| std::mem::replace(current, index) != index);
+        if is_another {
+            tracing::info!(node = %self.list[index].base, "node.chosen");
+        }
     }
 
     /// One node's trusted reply. After a refusal because of the clock, corrects it and tries again, once.

@@ -29,12 +29,9 @@ pub(crate) async fn send_results(member: &Member) {
     loop {
         // Before looking, so that what is added in between is not missed.
         let ready = pending_results.ready.notified();
-        let batch = match member.executor_id() {
-            Some(_) => pending_results.take(items_max),
-            None => Batch::new(),
-        };
+        let batch = pending_results.take(items_max);
         if batch.is_empty() {
-            // The time limit covers what is put back, or waits for the registration.
+            // The time limit covers what is put back.
             let _ = tokio::time::timeout(IDLE, ready).await;
             continue;
         }
@@ -77,6 +74,7 @@ pub(crate) async fn send_results(member: &Member) {
 
 /// Returns those that are to be sent again.
 async fn send(member: &Member, batch: &Batch) -> Result<Batch, Failure> {
+    // Those of an earlier process are sent before this one has an id.
     let executor_id = member.executor_id().unwrap_or(0);
     let answer: NodeReply<ResultsAck> =
         member.nodes.call("/results", body(executor_id, batch), RESULTS_TIMEOUT).await?;

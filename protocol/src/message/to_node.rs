@@ -126,7 +126,8 @@ pub struct HeartbeatAck {
 
 /// `POST /openapi/executors/unregister`. Runs in `held` were never started and never will be; they
 /// are back with the nodes before the reply. While `running` is not empty the executor keeps its
-/// heartbeat and calls again when it is.
+/// heartbeat and calls again when it is; a process that ends before that has left their results to the next one over its
+/// journal, and the nodes notice its end by its silence.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Unregister {
     /// As answered by register.
@@ -135,7 +136,7 @@ pub struct Unregister {
     pub instance: String,
     /// Accepted and dropped unstarted. With `running` at most [`crate::EXECUTOR_RUNS_MAX`].
     pub held: Vec<RunKey>,
-    /// Started, not ended; their results follow.
+    /// Started, results not delivered; they follow.
     pub running: Vec<RunKey>,
 }
 

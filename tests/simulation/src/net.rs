@@ -41,6 +41,7 @@ pub struct Net {
     time: Arc<SimTime>,
     dice: Arc<Dice>,
     cuts: Mutex<BTreeMap<(Endpoint, Endpoint), i64>>,
+    unheard: Mutex<BTreeMap<usize, i64>>,
     loss_per_mille: AtomicU64,
     doubled_per_mille: AtomicU64,
     delayed_per_mille: AtomicU64,
@@ -54,6 +55,7 @@ impl Net {
             time,
             dice,
             cuts: Mutex::default(),
+            unheard: Mutex::default(),
             loss_per_mille: AtomicU64::new(0),
             doubled_per_mille: AtomicU64::new(0),
             delayed_per_mille: AtomicU64::new(0),
@@ -80,9 +82,21 @@ impl Net {
         self.cuts.lock().unwrap().insert((a.min(b), a.max(b)), until_ms);
     }
 
+    /// Swallows the results of an executor, and nothing else of it, until then (epoch ms).
+    pub fn swallow_results(&self, executor: usize, until_ms: i64) {
+        self.unheard.lock().unwrap().insert(executor, until_ms);
+    }
+
+    /// Whether results of an executor are swallowed at present.
+    pub fn swallows_results_of(&self, executor: usize) -> bool {
+        let now = self.time.now_ms();
+        self.unheard.lock().unwrap().get(&executor).is_some_and(|until| now < *until)
+    }
+
     /// Mends everything.
     pub fn mend(&self) {
         self.cuts.lock().unwrap().clear();
+        self.unheard.lock().unwrap().clear();
         self.lose(0);
         self.double(0);
         self.reorder(0);

@@ -5,6 +5,9 @@ use crate::promises;
 use crate::report::report;
 use crate::settings::LEAD_MS;
 use crate::stories::{TWELVE_SECONDS, at, simulate};
+use carillon_protocol::RunStatus;
+use carillon_simulation::executor::Stopped;
+use std::collections::HashMap;
 
 /// Seeds that tell each story: chance decides who is hit.
 const SEEDS: u64 = 4;
@@ -42,6 +45,29 @@ fn doubled_and_overtaken_messages_change_nothing() {
 #[test]
 fn a_graceful_stop_loses_nothing() {
     keeps_all(TWELVE_SECONDS, "process ends: Ok", &in_turn(&Mishap::Drain, 12_000, 500));
+}
+
+/// What an executor could not deliver before it left is in its journal: the next process delivers it before the nodes take
+/// what the first one ran for lost.
+#[test]
+fn what_succeeded_before_a_graceful_stop_is_not_repeated() {
+    // A second longer than the drain time-out.
+    let down = 31_000;
+    let plan = [at(20_000, Fault::Befalls { executor: 0, mishap: Mishap::LeavesUnheard, down })];
+    for seed in 0..SEEDS {
+        let world = simulate(seed, TWELVE_SECONDS, &plan);
+        let left = world.trace.about("process ends: Ok", 1);
+        assert!(!left.is_empty(), "seed {seed}");
+        let mut succeeded: HashMap<i64, i32> = HashMap::new();
+        for stop in world.ledger.stops() {
+            if stop.how == Stopped::Ended(RunStatus::Succeeded) {
+                let before = succeeded.insert(stop.key.0, stop.key.1);
+                assert_eq!(before, None, "seed {seed}: {:?} succeeded once more\n{}", stop.key, report(&world, &[]));
+            }
+        }
+        let broken = promises::check(&world);
+        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+    }
 }
 
 /// Executors that take no more runs for now.

@@ -5,9 +5,6 @@ use crate::history::{History, Row, status};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// A fault is near until so long after it is mended, µs.
-const NEAR_US: i64 = 15_000_000;
-
 /// Everything that is told besides the verdict.
 pub fn of(history: &History, broken: &[Broken]) -> Value {
     let (calm, troubled) = lateness(history);
@@ -64,9 +61,7 @@ fn lateness(history: &History) -> (Value, Value) {
             continue;
         }
         let due_us = visit.due_time * 1_000;
-        let is_near = |from: i64, until: i64| (from..until + NEAR_US).contains(&due_us);
-        let near = history.troubles.iter().any(|trouble| is_near(trouble.from_us, trouble.until_us));
-        if near { &mut troubled } else { &mut calm }.push(visit.start_us - due_us);
+        if history.is_near_trouble(due_us) { &mut troubled } else { &mut calm }.push(visit.start_us - due_us);
     }
     (percentiles(calm), percentiles(troubled))
 }

@@ -228,7 +228,15 @@ pub struct History {
     pub incidents: Vec<String>,
 }
 
+/// A fault is near until so long after it is mended, µs.
+const NEAR_US: i64 = 15_000_000;
+
 impl History {
+    /// Whether something was broken at this instant (epoch µs), or had just been mended.
+    pub fn is_near_trouble(&self, at_us: i64) -> bool {
+        self.troubles.iter().any(|trouble| (trouble.from_us..trouble.until_us + NEAR_US).contains(&at_us))
+    }
+
     /// The share of the machine that other work had between these instants, epoch µs.
     pub fn others_between(&self, from_us: i64, until_us: i64) -> f64 {
         let shares: Vec<f64> =

@@ -11,6 +11,9 @@ use std::time::Duration;
 pub enum Mishap {
     /// It is asked to end (SIGTERM), and another process starts afterwards.
     Drain,
+    /// Something on the way swallows its results and nothing else of it; meanwhile it is asked to end, and another process
+    /// starts at once.
+    LeavesUnheard,
     /// A new process takes no more than so many runs.
     Busy { held_max: usize },
     /// A new process lacks some handlers.
@@ -44,7 +47,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// What a seed chooses.
 pub fn choose(dice: &Dice, name: &str) -> Mishap {
     let pick = |what: &str, low: i64, high: i64| dice.between(&format!("{name}: {what}"), low, high);
-    match pick("mishap", 0, 8) {
+    match pick("mishap", 0, 9) {
         0 => Mishap::Drain,
         1 => Mishap::Busy { held_max: pick("room", 1, 20) as usize },
         2 => Mishap::Lacks,
@@ -53,6 +56,7 @@ pub fn choose(dice: &Dice, name: &str) -> Mishap {
         5 => Mishap::JournalLost,
         6 => Mishap::JournalDamaged,
         7 => Mishap::DiskFull,
+        8 => Mishap::LeavesUnheard,
         _ => Mishap::Drift { ppm: if dice.happens(&format!("{name}: fast"), 500) { 100 } else { -100 } },
     }
 }
@@ -66,9 +70,12 @@ impl World {
             Mishap::Drain => {
                 executor.drain();
                 over().await;
-                while executor.is_running() {
-                    tokio::time::sleep(LOOK).await;
-                }
+                ended(executor).await;
+            }
+            Mishap::LeavesUnheard => {
+                self.net.swallow_results(executor.index(), self.time.now_ms() + down);
+                executor.drain();
+                ended(executor).await;
             }
             Mishap::Busy { held_max } => {
                 executor.limit(ROOM.0, *held_max);
@@ -113,6 +120,12 @@ impl World {
     }
 }
 
+async fn ended(executor: &SimExecutor) {
+    while executor.is_running() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 fn restart(executor: &Arc<SimExecutor>) {
     executor.kill();
     executor.start();
@@ -122,6 +135,7 @@ impl fmt::Display for Mishap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Drain => write!(f, "is asked to end, and is back"),
+            Self::LeavesUnheard => write!(f, "is asked to end, and its results are swallowed"),
             Self::Busy { held_max } => write!(f, "restarts and takes {held_max} runs at most"),
             Self::Lacks => write!(f, "restarts and lacks the handlers {LACKING:?}"),
             Self::Freeze => write!(f, "stands still"),

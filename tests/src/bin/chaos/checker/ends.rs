@@ -48,6 +48,12 @@ impl Evidence<'_> {
                 wrong(can_fail && is_exhausted, "its handler does not fail so often")
             }
             (status::FAILED | status::DISCARDED, "timed_out") => wrong(task.timeout_ms > 0, "it has no time-out"),
+            // Before its due time that is no failure, and without a fault an executor takes it.
+            (status::FAILED | status::DISCARDED, "not_accepted") => {
+                let has_waited = late >= 0 && self.history.is_near_trouble(row.finished_at * 1_000);
+                let is_exhausted = row.failures >= task.attempts_max || row.status == status::DISCARDED;
+                wrong(has_waited && is_exhausted, "executors could be reached, or retries were left")
+            }
             (status::DISCARDED, "blocked") => wrong(task.yields == Some(Yields::Later), "it waits for its turn"),
             (status::CANCELLED, "covered") => wrong(task.yields == Some(Yields::Earlier), "nothing covers it"),
             (status::EXPIRED, "expired") => {

@@ -124,6 +124,7 @@ fn ends_that_nothing_explains_are_named() {
         (status::FAILED, "handler_failed"),
         (status::FAILED, "no_executor"),
         (status::DISCARDED, "blocked"),
+        (status::FAILED, "not_accepted"),
         (status::EXPIRED, "expired"),
         (status::EXPIRED, "misfire_skipped"),
         (status::CANCELLED, "task_stopped"),
@@ -134,6 +135,15 @@ fn ends_that_nothing_explains_are_named() {
         assert!(names.contains(&"wrong_end"), "{state} {reason}: {names:?}");
     }
     assert!(named(end(ONCE, status::FAILED, "outcome_unknown")).is_empty());
+    // While a fault lasts no executor may take a run, and its task discards what fails.
+    let refused = |n: usize| {
+        move |history: &mut History| {
+            let row = nth(history, PLAIN, n);
+            (row.status, row.reason) = (status::DISCARDED, "not_accepted".to_owned());
+        }
+    };
+    assert!(!named(refused(3)).contains(&"wrong_end"));
+    assert!(named(refused(40)).contains(&"wrong_end"));
     // A row that was written as missed, so long after its time.
     let written_as_missed = |after_ms: i64| {
         move |history: &mut History| {
