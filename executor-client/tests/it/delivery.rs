@@ -19,9 +19,11 @@ async fn results_survive_a_restart_while_no_node_answers() {
     running.stopped().await;
     assert!(node.state().results.is_empty());
 
+    let heartbeats = node.state().heartbeats.len();
     let running = Running::start(builder(&[&node], &journal, &seen));
     node.set(Mode::Normal);
     eventually("all delivered", || node.state().results.len() >= 50).await;
+    eventually("registered after that", || node.state().heartbeats.len() > heartbeats).await;
     let known = running.dispatch(vec![item(7, "quick", node.now_ms())], &node).await;
     assert_eq!(known, [DispatchOutcome::Duplicate]);
     assert_eq!(seen.started.lock().unwrap().len(), 50);
