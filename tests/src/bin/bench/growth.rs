@@ -17,7 +17,7 @@ use carillon::housekeeping::{HousekeepingSettings, StatisticsSettings};
 use carillon::outcome::ReaperSettings;
 use carillon::pregenerate::PregenerateSettings;
 use carillon::queue::LoaderSettings;
-use carillon::store::{DatabaseSettings, NodeInfo, Signer, SqlStore};
+use carillon::store::{DatabaseSettings, ExecutorEnd, NodeInfo, Signer, SqlStore};
 use carillon_protocol::{
     self as protocol, Cancel, CancelAck, Dispatch, DispatchAck, Heartbeat, OutputPage, ProbeAck, ReadOutput, Register,
     RunKey,
@@ -347,7 +347,7 @@ impl Transport for Nobody {
         Err(nobody())
     }
 
-    async fn probe(&self, _: &str) -> Presence {
+    async fn probe(&self, _: &ExecutorEnd) -> Presence {
         Presence::Unknown
     }
 }
