@@ -187,7 +187,7 @@ fn engine_settings() -> EngineSettings {
         queue_capacity: 50_000,
         pregenerate: PregenerateSettings { ahead_ms: 180_000, misfire_after_ms, lease_ttl_ms: 10_000 },
         loader: LoaderSettings { lead_ms, interval_ms: 5_000 },
-        dispatch: DispatchSettings { lead_ms, accept_window_ms: 3_000, misfire_after_ms },
+        dispatch: DispatchSettings { lead_ms, accept_window_ms: 3_000, misfire_after_ms, waiting_ms: 200 },
         reaper: ReaperSettings {
             accept_window_ms: 3_000,
             offline_after_ms: OFFLINE_AFTER_MS,
