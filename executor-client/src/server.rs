@@ -7,7 +7,7 @@ use bytes::Bytes;
 use carillon_protocol::exchange::Answer;
 use carillon_protocol::sign::header;
 use carillon_protocol::{
-    BODY_BYTES_MAX, Cancel, CancelAck, CancelOutcome, Code, DISPATCH_ITEMS_MAX, Dispatch, DispatchAck,
+    AskHealth, BODY_BYTES_MAX, Cancel, CancelAck, CancelOutcome, Code, DISPATCH_ITEMS_MAX, Dispatch, DispatchAck,
     EXECUTOR_KEEP_ALIVE, Health, PROBE_TASKS_MAX, Probe, ProbeAck, ReadOutput, Reply, RunKey,
 };
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -117,6 +117,7 @@ impl Server {
         body: impl Future<Output = Result<Bytes, Refusal>>,
         peer: &(dyn Display + Sync),
     ) -> Answer {
+        // Nodes of the release before this one ask without a signature.
         if head.method == "GET" && head.path == "/health" {
             return unsigned(ok(&self.health()));
         }
@@ -140,7 +141,7 @@ impl Server {
         body: impl Future<Output = Result<Bytes, Refusal>>,
     ) -> Result<(Claims, Bytes), Refusal> {
         let Head { method, path, query, headers } = *head;
-        if method != "POST" || !matches!(path, "/dispatch" | "/cancel" | "/probe" | "/logs") {
+        if method != "POST" || !matches!(path, "/dispatch" | "/cancel" | "/probe" | "/logs" | "/health") {
             return Err((Code::NotFound, "there is no such path"));
         }
         let claims = self.verifier.check_headers(headers)?;
@@ -155,6 +156,7 @@ impl Server {
             "/cancel" => self.cancel(body).await,
             "/probe" => self.probe(body),
             "/logs" => self.logs(body).await,
+            "/health" => self.asked_health(body),
             _ => refuse(Code::NotFound, "there is no such path"),
         }
     }
@@ -220,13 +222,16 @@ impl Server {
         ok(&ProbeAck { held: counts.held, running: counts.running, capacity: settings.capacity as u32, busy })
     }
 
-    /// A page of a run's output. It does not matter whether the request means this process: the output
-    /// of a run outlives the process that ran it.
+    /// A page of a run's output. It does not matter whether this process ran it: the output of a run outlives the
+    /// process that ran it.
     async fn logs(&self, body: &[u8]) -> EncodedReply {
         let message: ReadOutput = match parse(body) {
             Ok(message) => message,
             Err(answer) => return answer,
         };
+        if message.instance.as_ref().is_some_and(|instance| *instance != self.member.instance) {
+            return refuse(Code::WrongExecutor, "this is another executor process than the one that is asked");
+        }
         let runs = &self.member.runs;
         // Read before the file: then the file has everything the run logged before it ended.
         let state = runs.output_state(RunKey(message.log, message.attempt));
@@ -250,6 +255,13 @@ impl Server {
             return Err(refuse(Code::BadRequest, "too many items in one request"));
         }
         Ok(())
+    }
+
+    fn asked_health(&self, body: &[u8]) -> EncodedReply {
+        match parse::<AskHealth>(body) {
+            Ok(AskHealth {}) => ok(&self.health()),
+            Err(answer) => answer,
+        }
     }
 
     fn health(&self) -> Health {

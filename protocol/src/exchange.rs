@@ -7,13 +7,13 @@ use std::time::Duration;
 /// What one side sends.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// `POST`, `GET`.
+    /// `POST`.
     pub method: &'static str,
     /// Path without query.
     pub path: String,
-    /// The signature's headers; none in a request that is not signed.
+    /// The signature's headers.
     pub headers: Vec<(&'static str, String)>,
-    /// JSON, empty when there is none.
+    /// JSON.
     pub body: Bytes,
 }
 
@@ -31,12 +31,6 @@ pub struct Answer {
 }
 
 impl Request {
-    /// A `GET` without a signature.
-    #[must_use]
-    pub fn get(path: impl Into<String>) -> Self {
-        Self { method: "GET", path: path.into(), headers: Vec::new(), body: Bytes::new() }
-    }
-
     /// A `POST` of `body`, signed. The method of `parts` must be `POST`.
     #[must_use]
     pub fn signed(parts: &RequestParts<'_>, method: SignMethod, secret: &str, body: Bytes) -> Self {

@@ -302,6 +302,7 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             lead_ms,
             accept_window_ms: ms(s.accept_window),
             misfire_after_ms: ms(s.misfire_after),
+            waiting_ms: ms(s.waiting_interval),
         },
         reaper: ReaperSettings {
             accept_window_ms: ms(s.accept_window),

@@ -57,7 +57,7 @@ pub use api::{Api, App};
 pub use clock::{now_ms, now_us};
 pub use database::{Database, connect};
 pub use executor::Executor;
-pub use fake::{FakeExecutor, OnDispatch};
+pub use fake::{FakeExecutor, OnDispatch, OnHealth};
 pub use fires::Fires;
 pub use node::Node;
 pub use outage::Outage;

@@ -105,6 +105,7 @@ export interface ProblemParams {
   broken_body: { detail: string };
   built_in: None;
   calendar_in_use: { tasks: string };
+  change_too_late: { seconds: number };
   changed_meanwhile: { kind: string; name: string };
   conflict: { detail: string };
   database_away: None;

@@ -81,6 +81,11 @@ impl Call {
         self
     }
 
+    /// The same bytes to another port.
+    pub fn to(self, port: u16) -> Self {
+        Self { port, ..self }
+    }
+
     pub fn without(mut self, name: &'static str) -> Self {
         self.headers.retain(|header| header.0 != name);
         self

@@ -50,7 +50,7 @@ impl Stand {
     }
 
     async fn page(&self, running: &Running, log: i64, from: u64, limit: u32) -> OutputPage {
-        let message = ReadOutput { log, attempt: 1, from, limit };
+        let message = ReadOutput { instance: None, log, attempt: 1, from, limit };
         let got = call(running.port, "/logs", &message, self.node.now_ms()).send().await;
         assert_eq!((got.code, got.signed), (Code::Ok, true));
         serde_json::from_value(got.data).unwrap()
@@ -413,7 +413,7 @@ async fn an_executor_can_keep_none() {
     });
     let running = stand.start(builder).await;
     stand.run(&running, 1, "talks").await;
-    let message = ReadOutput { log: 1, attempt: 1, from: 0, limit: 10 };
+    let message = ReadOutput { instance: None, log: 1, attempt: 1, from: 0, limit: 10 };
     let got = call(running.port, "/logs", &message, stand.node.now_ms()).send().await;
     assert_eq!((got.code, got.signed), (Code::NotFound, true));
     running.stopped().await;
@@ -433,7 +433,7 @@ async fn output_is_for_the_apps_own_nodes() {
     stand.run(&running, 1, "talks").await;
     stand.whole(&running, 1, 100).await;
     let now = stand.node.now_ms();
-    let message = ReadOutput { log: 1, attempt: 1, from: 0, limit: 100 };
+    let message = ReadOutput { instance: None, log: 1, attempt: 1, from: 0, limit: 100 };
     let honest = call(running.port, "/logs", &message, now);
     let guess = crate::client::signed_with(running.port, "/logs", &message, now, "guess", SignMethod::HmacSha256);
     for (forged, code) in [
@@ -450,4 +450,37 @@ async fn output_is_for_the_apps_own_nodes() {
     assert_eq!(honest.send().await.code, Code::Replayed);
     assert_ne!(SECRET, "guess");
     running.stopped().await;
+}
+
+/// Its nonces are forgotten with the process: what was captured must not be answered by the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_for_a_process_is_answered_by_no_other() {
+    let stand = Stand::new().await;
+    let builder = || {
+        stand.builder().handler("talks", |ctx: TaskContext| async move {
+            ctx.log_info("confidential");
+            Ok(Output::none())
+        })
+    };
+    let instance = || stand.node.state().registers.last().unwrap().instance.clone();
+    let running = stand.start(builder()).await;
+    stand.run(&running, 1, "talks").await;
+    stand.whole(&running, 1, 100).await;
+    let message = ReadOutput { instance: Some(instance()), log: 1, attempt: 1, from: 0, limit: 100 };
+    let captured = call(running.port, "/logs", &message, stand.node.now_ms());
+    let got = captured.send().await;
+    assert_eq!((got.code, got.signed), (Code::Ok, true));
+    running.stopped().await;
+
+    let restarted = stand.start(builder()).await;
+    let got = captured.to(restarted.port).send().await;
+    assert_eq!((got.code, got.signed), (Code::WrongExecutor, true));
+    assert!(!got.data.to_string().contains("confidential"));
+    let again = ReadOutput { instance: Some(instance()), ..message };
+    let got = call(restarted.port, "/logs", &again, stand.node.now_ms()).send().await;
+    assert_eq!((got.code, got.signed), (Code::Ok, true));
+    assert!(got.data.to_string().contains("confidential"));
+    // Nodes of carillon 0.1 name no process.
+    stand.whole(&restarted, 1, 100).await;
+    restarted.stopped().await;
 }

@@ -2,9 +2,9 @@
 
 use crate::client::{Call, call, dispatch, http, item, signed_with};
 use crate::harness::{Running, SECRET, Seen, builder, eventually};
-use crate::node::{Mode, TestNode};
+use crate::node::{EXECUTOR_ID, Mode, TestNode};
 use carillon_protocol::sign::{SignMethod, header};
-use carillon_protocol::{BODY_BYTES_MAX, Code};
+use carillon_protocol::{AskHealth, BODY_BYTES_MAX, Code, Health, Reply};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -116,11 +116,28 @@ async fn a_body_that_is_announced_too_large_is_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn health_needs_no_signature_and_tells_little() {
+async fn health_is_told_to_nodes_of_the_app_signed() {
+    let (node, _journal, _seen, running) = setup().await;
+    let honest = || call(running.port, "/health", &AskHealth {}, node.now_ms());
+    let got = honest().send().await;
+    assert_eq!((got.code, got.signed), (Code::Ok, true));
+    let health: Health = serde_json::from_value(got.data).unwrap();
+    assert_eq!((health.executor_id, health.running), (EXECUTOR_ID, 0));
+    assert_eq!(health.instance, node.state().registers[0].instance);
+    expect("no signature", honest().without(header::SIGN), Code::Unsigned).await;
+    expect("another app", honest().with(header::APP, "billing"), Code::UnknownKey).await;
+    let guessed = signed_with(running.port, "/health", &AskHealth {}, node.now_ms(), "guess", SignMethod::HmacSha256);
+    expect("another secret", guessed, Code::WrongSignature).await;
+    running.stopped().await;
+}
+
+/// Nodes of carillon 0.1 ask so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn health_is_told_to_older_nodes_unsigned_and_tells_little() {
     let (_node, _journal, _seen, running) = setup().await;
     let url = format!("http://127.0.0.1:{}/health", running.port);
     let text = http().get(url).send().await.unwrap().text().await.unwrap();
-    let reply: carillon_protocol::Reply<carillon_protocol::Health> = serde_json::from_str(&text).unwrap();
+    let reply: Reply<Health> = serde_json::from_str(&text).unwrap();
     assert_eq!(reply.data.unwrap().running, 0);
     assert!(!text.contains(SECRET));
     running.stopped().await;

@@ -32,7 +32,12 @@ fn what_is_new_has_its_name_on_the_wire() {
     let states = [OutputState::Waiting, OutputState::Running, OutputState::Ended, OutputState::Unknown];
     assert_eq!(serde_json::to_string(&states).unwrap(), r#"["waiting","running","ended","unknown"]"#);
     let read: ReadOutput = serde_json::from_str(r#"{"log": 1, "attempt": 2}"#).unwrap();
-    assert_eq!((read.from, read.limit), (0, 256 * 1024));
+    assert_eq!((&read.instance, read.from, read.limit), (&None, 0, 256 * 1024));
+    // To an executor of an older release it is what it always was.
+    assert!(!serde_json::to_string(&read).unwrap().contains("instance"));
+    let read: ReadOutput = serde_json::from_str(r#"{"log": 1, "attempt": 2, "instance": "ab"}"#).unwrap();
+    assert_eq!(read.instance.as_deref(), Some("ab"));
+    assert_eq!(serde_json::to_string(&AskHealth {}).unwrap(), "{}");
 }
 
 #[test]

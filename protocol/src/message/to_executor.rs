@@ -185,10 +185,15 @@ pub struct ProbeAck {
     pub busy: Vec<i64>,
 }
 
-/// `POST /logs` on an executor: a page of a run's log output. The run is named by (log, attempt)
-/// alone: its output outlives the process that ran it, and the next process in its place still has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// `POST /logs` on an executor: a page of a run's log output. It need not be the process that ran it: the output
+/// outlives that process, and the next one in its place still has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadOutput {
+    /// The process that is asked, [`Register::instance`](crate::Register::instance); any other answers `WrongExecutor`, so
+    /// that a captured request is worth nothing after a restart. Nodes of carillon 0.1 do not name it: then any process of
+    /// the app answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
     /// Task log id.
     pub log: i64,
     /// Attempt, from 1.
@@ -238,7 +243,11 @@ pub enum OutputState {
     Unknown,
 }
 
-/// Answer to `GET /health` on an executor, unsigned.
+/// `POST /health` on an executor: which process of its app listens there? Whichever does answers, also while it drains.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct AskHealth {}
+
+/// Answer to [`AskHealth`]; and, without a signature, to the `GET /health` of nodes of carillon 0.1.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Health {
     /// Id from the last registration; 0 before it.

@@ -6,7 +6,7 @@ use crate::auth::Denied;
 use crate::domain::instant::utc_words;
 use crate::domain::refusal::{Coded, Entry};
 use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{CHANGE_BEGIN_MAX, StoreError, StoreErrorKind};
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
@@ -226,6 +226,7 @@ impl From<StoreError> for Problem {
             StoreErrorKind::Outdated => return Refusal::Outdated.into(),
             StoreErrorKind::Invalid => return RequestRefusal::NulInText.into(),
             StoreErrorKind::ReadOnly => RequestRefusal::DatabaseReadOnly,
+            StoreErrorKind::TooLate => RequestRefusal::ChangeTooLate { seconds: CHANGE_BEGIN_MAX.as_secs() as i64 },
             StoreErrorKind::Unavailable | StoreErrorKind::Contention => RequestRefusal::DatabaseAway,
             StoreErrorKind::Other => RequestRefusal::Internal,
         };

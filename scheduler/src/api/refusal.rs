@@ -143,6 +143,9 @@ refusals! {
     DatabaseReadOnly "database_read_only" 503
         "the database is read-only; make it writable"
         "Make the database writable for the node's user."
+    ChangeTooLate "change_too_late" { seconds: i64 } 503
+        "the change could not begin within {seconds} s, and was not made; try again"
+        "Try again; if the error persists, check the database and the node's log."
     NodeStops "node_stops" { detail: String } 503
         "{detail}"
         "Ask another node."

@@ -14,7 +14,7 @@ mod registry;
 mod rules;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 
 pub use clock::{Clock, ClusterClock};
 pub use executors::{Executors, ExecutorsParts};

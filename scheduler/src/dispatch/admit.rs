@@ -1,6 +1,6 @@
 //! Which runs may go out now, where only so many may run at once, and what becomes of the others.
 
-use super::dispatcher::{Dispatcher, Failed};
+use super::dispatcher::{DispatchSettings, Dispatcher, Failed};
 use super::outgoing::OutgoingRun;
 use crate::domain::permit::{Bounds, Limit, PermitRequest};
 use crate::domain::task::BlockStrategy;
@@ -10,8 +10,17 @@ use crate::store::{DispatchStore, DispatchedRun, OutcomeStore, PermitStore, Plan
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-/// What is due later than this asks for a permit early, ms. Longer than nodes take between two looks at what waits.
-const EARLY_MS: i64 = 500;
+/// How long a request for permits may take, so that a run that gets one starts on time, ms.
+const ASK_MS: i64 = 100;
+
+impl DispatchSettings {
+    /// What is due later than this from now asks for a permit early, and gets at most half of them, ms: long enough that a
+    /// run that waits is looked at again between then and its due time, wherever it is between two looks; and no more than
+    /// half of the lead, else nothing would be early.
+    fn early_ms(&self) -> i64 {
+        (2 * self.waiting_ms + ASK_MS).min(self.lead_ms / 2)
+    }
+}
 
 impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Those that may only go with a permit, and those that need none.
@@ -35,6 +44,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     /// Lets those through that get a permit; the others wait, are discarded, or have earlier runs stopped for them.
     pub(super) async fn admit(&self, mut bounded: Vec<OutgoingRun>) -> Result<Vec<OutgoingRun>, Failed> {
         let (rules, now) = (self.rules.now(), self.clock.now_ms());
+        let early_ms = self.settings.early_ms();
         bounded.sort_by_key(|outgoing| (Reverse(outgoing.run.priority), outgoing.run.due_time, outgoing.run.id));
         let asks: Vec<PermitRequest> = bounded
             .iter()
@@ -52,7 +62,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 due_time: run.due_time,
                 // Whichever node it waits with: none of the task slips past an earlier one.
                 in_order: task.blocks_app(),
-                is_early: run.due_time > now + EARLY_MS,
+                is_early: run.due_time > now + early_ms,
             })
             .collect();
         let granted = match self.store.acquire(&asks).await {
@@ -167,4 +177,30 @@ fn covered(run: Run, by: LogId, now: i64) -> (Run, Transition) {
         ..Transition::of(&run, Status::Cancelled, Reason::Covered)
     };
     (run, change)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn early_ms(lead_ms: i64, waiting_ms: i64) -> i64 {
+        DispatchSettings { lead_ms, waiting_ms, accept_window_ms: 3_000, misfire_after_ms: 30_000 }.early_ms()
+    }
+
+    #[test]
+    fn what_waits_is_looked_at_between_being_early_and_being_due() {
+        assert_eq!(early_ms(3_500, 200), 500, "by default");
+        for waiting_ms in [50, 200, 1_000, 5_000] {
+            // Long leads: all intervals that are allowed leave room for a look.
+            let early_ms = early_ms(60_000, waiting_ms);
+            assert!(early_ms >= waiting_ms + ASK_MS, "{early_ms} ms with a look each {waiting_ms} ms");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_a_whole_lead_ahead_is_early() {
+        for (lead_ms, waiting_ms) in [(3_500, 5_000), (3_500, 1_700), (500, 200)] {
+            assert!(early_ms(lead_ms, waiting_ms) < lead_ms, "lead {lead_ms} ms, a look each {waiting_ms} ms");
+        }
+    }
 }

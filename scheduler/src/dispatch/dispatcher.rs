@@ -31,6 +31,8 @@ pub struct DispatchSettings {
     pub accept_window_ms: i64,
     /// A fire that was claimed later than this after its due time was missed.
     pub misfire_after_ms: i64,
+    /// Between two looks at what waits for a permit.
+    pub waiting_ms: i64,
 }
 
 /// Executors tried for one run in one pass at most.

@@ -62,10 +62,7 @@ impl HttpTransport {
 impl Carrier for HttpCarrier {
     async fn carry(&self, address: &str, request: Request, bytes_max: usize) -> Result<Answer, Uncarried> {
         let url = format!("{}{}", address.trim_end_matches('/'), request.path);
-        let mut sent = match request.method {
-            "GET" => self.client.get(url),
-            _ => self.client.post(url).header("content-type", "application/json"),
-        };
+        let mut sent = self.client.post(url).header("content-type", "application/json");
         for (name, value) in request.headers {
             sent = sent.header(name, value);
         }

@@ -183,7 +183,8 @@ impl<S: ExecutorStore + ?Sized> OutputReader<S> {
     }
 
     async fn ask(&self, executor: &Executor, asked: &Asked) -> std::result::Result<OutputPage, SendError> {
-        self.transport.read_output(executor, &asked.message).await
+        let message = ReadOutput { instance: Some(executor.instance.clone()), ..asked.message.clone() };
+        self.transport.read_output(executor, &message).await
     }
 }
 
@@ -194,6 +195,7 @@ fn is_of(executor: &Executor, run: &Run) -> bool {
 /// What is asked for, and what the run's row says of it.
 struct Asked {
     attempt: i32,
+    /// To the executor that is asked; names none yet.
     message: ReadOutput,
     /// Whether the attempt may still log, by the row.
     goes_on: bool,
@@ -208,7 +210,7 @@ impl Asked {
             std::cmp::Ordering::Greater => !run.status.is_terminal(),
         };
         let limit = wanted.limit.clamp(*OUTPUT_PAGE_BYTES.start(), *OUTPUT_PAGE_BYTES.end());
-        let message = ReadOutput { log: run.id.0, attempt, from: wanted.from, limit };
+        let message = ReadOutput { instance: None, log: run.id.0, attempt, from: wanted.from, limit };
         Self { attempt, message, goes_on }
     }
 
@@ -234,6 +236,11 @@ impl Asked {
             Err(SendError::Refused(Code::NotFound, _)) => {
                 let detail = "its executor keeps no output: its version is too old, or output is switched off there";
                 Reading { is_final: true, ..self.nothing(OutputStatus::NoOutput, detail) }
+            }
+            Err(SendError::Refused(Code::WrongExecutor, _)) => {
+                let detail = "its executor has been restarted, and the new process has not registered yet; read again in a \
+                              few seconds";
+                Reading { is_final: false, ..self.nothing(OutputStatus::Unreachable, detail) }
             }
             Err(error) => {
                 // Why is for the operator: it would tell the holder of a key what listens at an address.
@@ -314,6 +321,16 @@ mod tests {
             assert_eq!(asked.goes_on, goes_on, "{status:?} {run_attempt} {attempt:?}");
             assert_eq!(asked.nothing(OutputStatus::ExecutorGone, "").is_final, !goes_on);
         }
+    }
+
+    #[test]
+    fn a_restarted_executor_is_no_fault_of_anyone() {
+        let executor = crate::cluster::fixture::executor(1, 0);
+        let refused = SendError::Refused(Code::WrongExecutor, "another".to_owned());
+        let reading = asked(Status::Succeeded, 1, None).answered(&executor, Err(refused));
+        assert_eq!((reading.status, reading.is_final), (OutputStatus::Unreachable, false));
+        assert!(reading.detail.starts_with("its executor has been restarted"), "{}", reading.detail);
+        assert_eq!(reading.address, Some(executor.address));
     }
 
     #[test]

@@ -5,13 +5,13 @@ use super::{Presence, SendError, Transport};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
 use crate::domain::{Executor, Owner};
-use crate::store::{KeyStore, SigningKey};
+use crate::store::{ExecutorEnd, KeyStore, SigningKey};
 use async_trait::async_trait;
 use carillon_protocol::exchange::{Answer, Request};
 use carillon_protocol::sign::{RandomSource, RequestParts, SignMethod};
 use carillon_protocol::{
-    BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, OutputPage, Probe, ProbeAck, ReadOutput,
-    Reply,
+    AskHealth, BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, OutputPage, Probe, ProbeAck,
+    ReadOutput, Reply,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -65,9 +65,8 @@ impl<C: Carrier> SignedTransport<C> {
 
     /// The key that the executor registered with. When it has ended nothing is sent there any more:
     /// the holder of such a key is no longer an executor of the app.
-    async fn key_of(&self, to: &Executor) -> Result<Arc<SigningKey>, SendError> {
-        let owner = Owner { tenant_id: to.tenant_id, app_id: to.app_id };
-        let find = || self.parts.keys.find(&to.key_id, self.parts.clock.now_ms()).filter(|key| key.owner == owner);
+    async fn key_of(&self, to: &Recipient<'_>) -> Result<Arc<SigningKey>, SendError> {
+        let find = || self.parts.keys.find(to.key_id, self.parts.clock.now_ms()).filter(|key| key.owner == to.owner);
         if let Some(key) = find() {
             return Ok(key);
         }
@@ -78,15 +77,16 @@ impl<C: Carrier> SignedTransport<C> {
         })
     }
 
-    async fn call<Q: Serialize + Sync, A: DeserializeOwned>(
+    /// A message as it is sent, and what its answer is checked with.
+    async fn signed<Q: Serialize + Sync>(
         &self,
-        to: &Executor,
+        to: &Recipient<'_>,
         path: &str,
         message: &Q,
-    ) -> Result<A, SendError> {
+    ) -> Result<(Request, Awaited), SendError> {
         let not_delivered = |detail: String| SendError::NotDelivered(detail);
         // Judged by today's rule, whatever it was when the executor registered.
-        self.parts.addresses.check(&to.address).map_err(not_delivered)?;
+        self.parts.addresses.check(to.address).map_err(not_delivered)?;
         let key = self.key_of(to).await?;
         let method = key.demanded.unwrap_or_default();
         let body = serde_json::to_vec(message).map_err(|error| not_delivered(error.to_string()))?;
@@ -102,31 +102,67 @@ impl<C: Carrier> SignedTransport<C> {
             nonce: &nonce,
         };
         let request = Request::signed(&parts, method, &key.key.secret, body.into());
-        let answer = self.carrier.carry(&to.address, request, BODY_BYTES_MAX).await?;
-        let reply: Reply<A> = read_signed(&answer, &key, method, &nonce)?;
-        match (reply.code, reply.data) {
-            (Code::Ok, Some(data)) => Ok(data),
-            (Code::Ok, None) => Err(SendError::Unknown("the reply has no data".to_owned())),
-            (code, _) => Err(SendError::Refused(code, reply.msg)),
-        }
+        Ok((request, Awaited { key, method, nonce }))
+    }
+
+    async fn call<Q: Serialize + Sync, A: DeserializeOwned>(
+        &self,
+        to: &Executor,
+        path: &str,
+        message: &Q,
+    ) -> Result<A, SendError> {
+        let to = Recipient::from(to);
+        let (request, awaited) = self.signed(&to, path, message).await?;
+        let answer = self.carrier.carry(to.address, request, BODY_BYTES_MAX).await?;
+        awaited.read(&answer)
     }
 }
 
-/// Checks that an answer is the executor's own, for this request.
-fn read_signed<A: DeserializeOwned>(
-    answer: &Answer,
-    key: &SigningKey,
+/// Whom a message is for.
+struct Recipient<'a> {
+    owner: Owner,
+    key_id: &'a str,
+    address: &'a str,
+}
+
+impl<'a> From<&'a Executor> for Recipient<'a> {
+    fn from(executor: &'a Executor) -> Self {
+        let Executor { tenant_id, app_id, key_id, address, .. } = executor;
+        Self { owner: Owner { tenant_id: *tenant_id, app_id: *app_id }, key_id, address }
+    }
+}
+
+impl<'a> From<&'a ExecutorEnd> for Recipient<'a> {
+    fn from(ExecutorEnd { owner, key_id, address, .. }: &'a ExecutorEnd) -> Self {
+        Self { owner: *owner, key_id, address }
+    }
+}
+
+/// The answer to a message that was sent, as it must be.
+struct Awaited {
+    key: Arc<SigningKey>,
     method: SignMethod,
-    nonce: &str,
-) -> Result<Reply<A>, SendError> {
-    let unknown = |detail: &str| SendError::Unknown(detail.to_owned());
-    if answer.signature.is_none() {
-        return Err(unknown("the reply is not signed"));
+    nonce: String,
+}
+
+impl Awaited {
+    /// What the executor answers, if the answer is its own, and to that message.
+    fn read<A: DeserializeOwned>(&self, answer: &Answer) -> Result<A, SendError> {
+        let unknown = |detail: &str| SendError::Unknown(detail.to_owned());
+        if answer.signature.is_none() {
+            return Err(unknown("the reply is not signed"));
+        }
+        if !answer.is_genuine(self.method, &self.key.key.secret, &self.nonce) {
+            return Err(unknown("the reply's signature does not match"));
+        }
+        let reply: Reply<A> = serde_json::from_slice(&answer.body)
+            .map_err(|error| unknown(&format!("the reply cannot be read: {error}")))?;
+        match (reply.code, reply.data) {
+            (Code::Ok, Some(data)) => Ok(data),
+            (Code::Ok, None) => Err(unknown("the reply has no data")),
+            (code, _) => Err(SendError::Refused(code, reply.msg)),
+        }
     }
-    if !answer.is_genuine(method, &key.key.secret, nonce) {
-        return Err(unknown("the reply's signature does not match"));
-    }
-    serde_json::from_slice(&answer.body).map_err(|error| unknown(&format!("the reply cannot be read: {error}")))
 }
 
 /// Whether a page is one of those that were asked for: not too long, and one that gets on, so that no
@@ -168,18 +204,17 @@ impl<C: Carrier> Transport for SignedTransport<C> {
         }
     }
 
-    async fn probe(&self, address: &str) -> Presence {
-        if self.parts.addresses.check(address).is_err() {
+    async fn probe(&self, silent: &ExecutorEnd) -> Presence {
+        let Ok((request, awaited)) = self.signed(&silent.into(), "/health", &AskHealth {}).await else {
             return Presence::Unknown;
-        }
-        match self.carrier.carry(address, Request::get("/health"), HEALTH_BYTES_MAX).await {
+        };
+        match self.carrier.carry(&silent.address, request, HEALTH_BYTES_MAX).await {
             Err(Uncarried::NotListening(_)) => Presence::NotListening,
             Err(_) => Presence::Unknown,
-            Ok(Answer { body, .. }) => match serde_json::from_slice::<Reply<Health>>(&body) {
-                Ok(Reply { data: Some(health), .. }) => Presence::Instance(health.instance),
-                _ => serde_json::from_slice::<Health>(&body)
-                    .map_or(Presence::Unknown, |health| Presence::Instance(health.instance)),
-            },
+            // Only processes of its app can sign. What others say, refusals too, proves nothing of it.
+            Ok(answer) => {
+                awaited.read::<Health>(&answer).map_or(Presence::Unknown, |health| Presence::Instance(health.instance))
+            }
         }
     }
 }

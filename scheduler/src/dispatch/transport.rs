@@ -1,6 +1,7 @@
 //! Messages to executors, as the engine sees them.
 
 use crate::domain::Executor;
+use crate::store::ExecutorEnd;
 use async_trait::async_trait;
 use carillon_protocol::{
     self as protocol, Cancel, CancelAck, Code, Dispatch, DispatchAck, OutputPage, ProbeAck, ReadOutput,
@@ -20,14 +21,14 @@ pub enum SendError {
     Refused(Code, String),
 }
 
-/// What was found at an executor's address.
+/// What was found at the address of an executor that is silent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// A process with this instance answers.
+    /// A process of its app answers, with this instance.
     Instance(String),
     /// The machine answers that nothing listens there.
     NotListening,
-    /// Nothing certain.
+    /// Nothing certain: no answer, or one that only a process of its app could have signed, and none did.
     Unknown,
 }
 
@@ -42,6 +43,6 @@ pub trait Transport: Send + Sync {
     async fn ask(&self, to: &Executor, message: &protocol::Probe) -> Result<ProbeAck, SendError>;
     /// Reads a page of a run's log output.
     async fn read_output(&self, to: &Executor, message: &ReadOutput) -> Result<OutputPage, SendError>;
-    /// Checks who listens at an address.
-    async fn probe(&self, address: &str) -> Presence;
+    /// Checks which process listens at the address of an executor that is silent.
+    async fn probe(&self, silent: &ExecutorEnd) -> Presence;
 }

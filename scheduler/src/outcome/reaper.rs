@@ -287,7 +287,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
     /// Whether somebody else answers in its place. A proxy or a balancer at its address answers for whom it pleases.
     async fn is_seen_gone(&self, end: &ExecutorEnd) -> bool {
         end.own_address
-            && match self.transport.probe(&end.address).await {
+            && match self.transport.probe(end).await {
                 Presence::NotListening => true,
                 Presence::Instance(instance) => instance != end.instance,
                 Presence::Unknown => false,

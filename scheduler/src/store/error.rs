@@ -30,12 +30,14 @@ pub enum StoreErrorKind {
     Invalid,
     /// The database can be read but not written.
     ReadOnly,
+    /// A change that could not begin while its caller may still wait for it: nothing was done.
+    TooLate,
     /// Anything else: a fault of ours or of the schema.
     Other,
 }
 
 /// Statements that failed, by kind.
-pub static STORE_ERRORS: Family<9> = family!(StoreErrorKind {
+pub static STORE_ERRORS: Family<10> = family!(StoreErrorKind {
     Unavailable "unavailable",
     Contention "contention",
     Duplicate "duplicate",
@@ -44,6 +46,7 @@ pub static STORE_ERRORS: Family<9> = family!(StoreErrorKind {
     NotFound "not_found",
     Invalid "invalid",
     ReadOnly "read_only",
+    TooLate "too_late",
     Other "other",
 });
 
@@ -112,7 +115,8 @@ impl StoreError {
     /// Whether the same call may succeed later: on a primary that has become a standby, too.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
-        matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Contention | StoreErrorKind::ReadOnly)
+        use StoreErrorKind::{Contention, ReadOnly, TooLate, Unavailable};
+        matches!(self.kind, Unavailable | Contention | ReadOnly | TooLate)
     }
 
     /// What went wrong, without where.

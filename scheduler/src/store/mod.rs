@@ -96,6 +96,7 @@ pub use graph::{Graph, GraphLink, GraphTask};
 pub use keys::{KeyCursor, KeyView, KeyWords};
 pub use logs::{LogFilter, LogPage, LogView, ShardCounts};
 pub use next_fires::WrittenFires;
+pub use notes::CHANGE_BEGIN_MAX;
 pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};
 pub use roles::{RoleFilter, RoleView};
 pub use rules::{ExecutorAddress, ExecutorRule};

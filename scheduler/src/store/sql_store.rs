@@ -197,8 +197,18 @@ impl SqlStore {
         self.run(action, finishing(self.patience(), async move { reader.query_all_raw(statement).await })).await
     }
 
-    /// Begins a transaction in which each statement sees what is committed before it.
+    /// Begins a transaction in which each statement sees what is committed before it; that of a change that is noted only
+    /// within [`CHANGE_BEGIN_MAX`](super::CHANGE_BEGIN_MAX).
     pub(super) async fn begin(&self, action: &'static str) -> Result<Transaction<'_>> {
+        self.notes.refuse_too_late(action)?;
+        let tx = self.begin_at_any_time(action).await?;
+        // It may have waited for a connection, or for the file. What is dropped is rolled back.
+        self.notes.refuse_too_late(action)?;
+        Ok(tx)
+    }
+
+    /// The same, for what only looks.
+    pub(super) async fn begin_at_any_time(&self, action: &'static str) -> Result<Transaction<'_>> {
         let options = TransactionOptions {
             isolation_level: self.backend.isolation(),
             access_mode: None::<AccessMode>,
@@ -287,5 +297,91 @@ where
             }
             done => return done,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CHANGE_BEGIN_MAX;
+    use super::*;
+    use crate::domain::audit::{Actor, AuditNote, Target};
+    use crate::domain::{Action, TenantId, UserId};
+    use std::sync::atomic::AtomicUsize;
+
+    const ACTION: &str = "describe a tenant";
+
+    async fn store() -> SqlStore {
+        let settings = DatabaseSettings {
+            url: "sqlite::memory:".to_owned(),
+            max_connections: 2,
+            connect_timeout: Duration::from_mins(1),
+            statement_timeout: Duration::from_mins(1),
+            migrate_at_start: false,
+        };
+        let store = SqlStore::connect(&settings).await.unwrap();
+        store.migrate().await.unwrap();
+        store
+    }
+
+    fn note() -> AuditNote {
+        AuditNote {
+            id: 1,
+            tenant_id: TenantId(1),
+            at: 0,
+            actor: Actor { kind: "user", id: UserId(7), name: "ann".to_owned(), address: String::new() },
+            action: Action::EditTenant,
+            target: Target { kind: "tenant", id: "1".to_owned(), name: "retail".to_owned() },
+            before: None,
+            after: None,
+        }
+    }
+
+    async fn pass(time: Duration) {
+        tokio::time::pause();
+        tokio::time::advance(time).await;
+        tokio::time::resume();
+    }
+
+    /// A transaction that is given up each time, after so long; answers how often it began, and how it ended.
+    async fn given_up_after(store: &SqlStore, time: Duration) -> (usize, StoreErrorKind) {
+        let begun = AtomicUsize::new(0);
+        let error = retrying(|| async {
+            let tx = store.begin(ACTION).await?;
+            begun.fetch_add(1, Ordering::Relaxed);
+            tx.rollback().await?;
+            pass(time).await;
+            Err::<(), _>(StoreError::new(StoreErrorKind::Contention, ACTION, "deadlock"))
+        })
+        .await
+        .unwrap_err();
+        (begun.into_inner(), error.kind())
+    }
+
+    #[tokio::test]
+    async fn a_change_does_not_begin_when_its_caller_may_have_given_up() {
+        let store = store().await;
+        let noting = || store.noting(vec![note()]);
+        let half = CHANGE_BEGIN_MAX / 2 + Duration::from_millis(1);
+        assert_eq!(given_up_after(&noting(), half).await, (2, StoreErrorKind::TooLate));
+        // What the engine itself does is begun as often as it takes.
+        assert_eq!(given_up_after(&store, half).await, (CONTENTION_TRIES as usize, StoreErrorKind::Contention));
+        let tries = CONTENTION_TRIES as usize;
+        assert_eq!(given_up_after(&noting(), Duration::ZERO).await, (tries, StoreErrorKind::Contention));
+
+        let late = noting();
+        pass(CHANGE_BEGIN_MAX + Duration::from_millis(1)).await;
+        let change = sql!("UPDATE tenant SET description = {1}");
+        let error = late.execute(ACTION, &change, ["".into()]).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::TooLate);
+    }
+
+    #[tokio::test]
+    async fn what_has_begun_in_time_goes_on_and_what_is_done_holds_nothing_up() {
+        let store = store().await.noting(vec![note()]);
+        let tx = store.begin(ACTION).await.unwrap();
+        pass(CHANGE_BEGIN_MAX * 2).await;
+        tx.commit().await.unwrap();
+        // Noted and done: what follows the change has no caller to wait for.
+        store.begin(ACTION).await.unwrap().rollback().await.unwrap();
     }
 }

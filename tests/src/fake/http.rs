@@ -1,9 +1,11 @@
 //! The scripted executor's server.
 
-use super::{OnDispatch, State};
+use super::{OnDispatch, OnHealth, State};
 use crate::api::App;
 use carillon_protocol::sign::{self, SignMethod, header};
-use carillon_protocol::{Cancel, CancelAck, CancelOutcome, Dispatch, DispatchAck, DispatchOutcome, Reply, RunKey};
+use carillon_protocol::{
+    Cancel, CancelAck, CancelOutcome, Code, Dispatch, DispatchAck, DispatchOutcome, Health, Reply, RunKey,
+};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -38,6 +40,10 @@ pub(super) async fn serve(listener: TcpListener, app: Arc<Mutex<App>>, state: Ar
 /// An error drops the connection without a reply.
 async fn answer(request: Request<Incoming>, app: App, state: Arc<Mutex<State>>) -> io::Result<Response<Full<Bytes>>> {
     let path = request.uri().path().to_owned();
+    let on_health = state.lock().unwrap().script.on_health;
+    if path == "/health" && on_health == OnHealth::Older {
+        return older_health(request.method() == hyper::Method::GET);
+    }
     let headers = request.headers();
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
     let nonce = text(header::NONCE);
@@ -47,6 +53,7 @@ async fn answer(request: Request<Incoming>, app: App, state: Arc<Mutex<State>>) 
     let (reply, secret) = match path.as_str() {
         "/dispatch" => dispatch(&body, &app, &state).await?,
         "/cancel" => (cancel(&body, &state)?, app.key.secret.clone()),
+        "/health" => (serde_json::to_vec(&Reply::ok(another()))?, health_secret(on_health, &app)?),
         _ => return Err(io::Error::other("nothing else is scripted")),
     };
     let signature = sign::sign_reply(method, &secret, &nonce, 200, &reply);
@@ -56,6 +63,28 @@ async fn answer(request: Request<Incoming>, app: App, state: Arc<Mutex<State>>) 
         .header(header::SIGN, signature)
         .body(Full::new(Bytes::from(reply)))
         .map_err(io::Error::other)
+}
+
+/// What a process says that has taken its place.
+fn another() -> Health {
+    Health { executor_id: 0, instance: "another".into(), held: 0, running: 0, version: "0".into() }
+}
+
+fn health_secret(on_health: OnHealth, app: &App) -> io::Result<String> {
+    match on_health {
+        OnHealth::Successor => Ok(app.key.secret.clone()),
+        OnHealth::Forged => Ok("not-the-secret".to_owned()),
+        OnHealth::Drop | OnHealth::Older => Err(io::Error::other("scripted")),
+    }
+}
+
+fn older_health(is_known: bool) -> io::Result<Response<Full<Bytes>>> {
+    let (status, reply) = if is_known {
+        (200, serde_json::to_vec(&Reply::ok(another()))?)
+    } else {
+        (404, serde_json::to_vec(&Reply::<()>::refuse(Code::NotFound, "there is no such path"))?)
+    };
+    Response::builder().status(status).body(Full::new(Bytes::from(reply))).map_err(io::Error::other)
 }
 
 async fn dispatch(body: &[u8], app: &App, state: &Mutex<State>) -> io::Result<Signed> {

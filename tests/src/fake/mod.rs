@@ -41,11 +41,27 @@ pub enum OnDispatch {
     ForgedAck,
 }
 
+/// What happens to a `/health`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnHealth {
+    /// The connection is dropped.
+    #[default]
+    Drop,
+    /// As an executor of carillon 0.1 that took over the port: only `GET` is known, and answered without a signature.
+    Older,
+    /// As another process of the app does.
+    Successor,
+    /// As another process of the app does, signed without the right key.
+    Forged,
+}
+
 /// How it behaves; changed by scenarios at any time.
 #[derive(Debug, Clone)]
 pub struct Script {
     /// Answer to dispatches.
     pub on_dispatch: OnDispatch,
+    /// Answer to nodes that ask which process it is.
+    pub on_health: OnHealth,
     /// Runs end as succeeded, and their results are sent, without the scenario's doing.
     pub auto_results: bool,
     /// Heartbeats go out.
@@ -54,7 +70,7 @@ pub struct Script {
 
 impl Default for Script {
     fn default() -> Self {
-        Self { on_dispatch: OnDispatch::Accept, auto_results: true, beats: true }
+        Self { on_dispatch: OnDispatch::Accept, on_health: OnHealth::Drop, auto_results: true, beats: true }
     }
 }
 

@@ -5,12 +5,13 @@ use carillon_protocol::{Code, Register};
 use carillon_tests::fires::{assert_all, assert_on_time, fired_within};
 use carillon_tests::node::QUICK;
 use carillon_tests::wait::{sample, when};
-use carillon_tests::{FakeExecutor, Fires, Kind, LogRow, Status, World, await_until, now_ms, pass};
+use carillon_tests::{FakeExecutor, Fires, Kind, LogRow, OnHealth, Status, World, await_until, now_ms, pass};
 use serde_json::json;
 
 scenario!(executor_killed_between_acceptance_and_due: sqlite mariadb postgres);
 scenario!(executor_unreachable_means_another_at_once: sqlite mariadb postgres);
 scenario!(a_proxy_that_refuses_proves_nothing: sqlite mariadb);
+scenario!(only_a_process_of_its_app_proves_that_it_is_gone: sqlite mariadb);
 scenario!(executor_restarted_on_the_same_port_leaves_nothing_running: sqlite mariadb postgres);
 
 async fn executor_killed_between_acceptance_and_due(kind: Kind) {
@@ -133,6 +134,47 @@ async fn a_proxy_that_refuses_proves_nothing(kind: Kind) {
     assert_eq!(reason(silent[1].1).await.0, Status::Dispatched, "nobody knows of the one behind a proxy");
     // It ends its run itself when it has heard nothing for so long.
     await_until("the time has passed", 60, || async { when(reason(silent[1].1).await == gone) }).await;
+}
+
+/// Whoever else answers at its address, by mistake or on purpose, says nothing of it.
+async fn only_a_process_of_its_app_proves_that_it_is_gone(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", QUICK).await;
+    let api = world.api();
+    let stranger = world.executor("stranger", &api.make_app("retail", "stranger").await).await;
+    let strangers_port = format!("http://127.0.0.1:{}", stranger.port);
+    let mut silent = Vec::new();
+    for (name, on_health) in [
+        ("successor", OnHealth::Successor),
+        ("forger", OnHealth::Forged),
+        ("older", OnHealth::Older),
+        ("mute", OnHealth::Drop),
+        ("taken-over", OnHealth::Drop),
+    ] {
+        let app = api.make_app("retail", name).await;
+        let fake = FakeExecutor::start(&app, &node.url, &["job"], true).await;
+        fake.script(|script| (script.auto_results, script.on_health) = (false, on_health));
+        let task = api.make_task(&app, name, "job", json!({ "max_retries": 0 })).await;
+        let log = api.run(task, None).await;
+        fake.next_running(task, &[]).await;
+        if name == "taken-over" {
+            let moved = Register { address: strangers_port.clone(), ..fake.description() };
+            assert_eq!(fake.send("/openapi/executors/register", &moved).await.code(), Code::Ok);
+        }
+        silent.push((name, fake, log));
+    }
+    for (_, fake, _) in &silent {
+        fake.script(|script| script.beats = false);
+    }
+    let gone = async |log: i64| world.database.log(log).await.reason == "outcome_unknown";
+    let (successor, others) = silent.split_first().expect("five of them");
+    await_until("the replaced one is known to be gone", 60, || async { when(gone(successor.2).await) }).await;
+    for (name, _, log) in others {
+        assert_eq!(world.database.log(*log).await.status, Status::Dispatched, "{name} proves nothing");
+    }
+    for (name, _, log) in others {
+        await_until(&format!("the time of {name} has passed"), 60, || async { when(gone(*log).await) }).await;
+    }
 }
 
 /// X8: "address gone" is not "run gone", nor the other way round: an executor that is killed and

@@ -173,6 +173,7 @@ export const PROBLEMS: Words<ProblemParams> = {
   internal: () => "节点内部故障，详见节点日志",
   database_away: () => "暂时无法连接数据库，请重试",
   database_read_only: () => "数据库为只读，请设为可写",
+  change_too_late: ({ seconds }) => `${seconds} 秒内未能开始更改，未作任何更改，请重试`,
   node_stops: () => "此节点正在停止，请使用其他节点",
   sign_on_away: () => "单点登录暂不可用，原因见节点日志",
   too_much_asked: ({ most_points, most_rows }) => `超过 ${most_points} 个点或 ${most_rows} 行数据，请缩短范围或加大步长`,

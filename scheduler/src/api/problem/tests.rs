@@ -90,6 +90,13 @@ async fn what_is_there() {
             "the database cannot be reached right now; try again",
         ),
         (
+            StoreError::new(StoreErrorKind::TooLate, "change tasks", "not begun"),
+            503,
+            "change_too_late",
+            json!({ "seconds": 10 }),
+            "the change could not begin within 10 s, and was not made; try again",
+        ),
+        (
             StoreError::new(StoreErrorKind::Other, "list tasks", "no column `secret`"),
             500,
             "internal",

@@ -113,6 +113,8 @@ pub struct ExecutorEnd {
     pub owner: Owner,
     /// Random per process start.
     pub instance: String,
+    /// Key that it registered with.
+    pub key_id: String,
     /// Where it listened.
     pub address: String,
     /// Whether it listened there itself, see [`Register::own_address`].

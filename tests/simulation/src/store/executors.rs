@@ -105,6 +105,7 @@ impl ExecutorStore for ModelStore {
                     id: row.executor.id,
                     owner: row.owner(),
                     instance: row.executor.instance.clone(),
+                    key_id: row.executor.key_id.clone(),
                     address: row.executor.address.clone(),
                     own_address: row.own_address,
                     heartbeat_at: row.executor.heartbeat_at,

@@ -88,6 +88,7 @@ pub const MISFIRE_AFTER_MS: i64 = 30_000;
 const OFFLINE_AFTER_MS: i64 = 10_000;
 const ABANDON_AFTER_MS: i64 = 20_000;
 const ACCEPT_WINDOW_MS: i64 = 3_000;
+const WAITING_MS: i64 = 200;
 
 /// Messages that the holders of a key may send, of each class.
 pub const REQUESTS_PER_SECOND: u32 = 2_000;
@@ -104,7 +105,12 @@ pub fn engine(shape: &Shape) -> EngineSettings {
             lease_ttl_ms: OFFLINE_AFTER_MS,
         },
         loader: LoaderSettings { lead_ms, interval_ms: 5_000 },
-        dispatch: DispatchSettings { lead_ms, accept_window_ms: ACCEPT_WINDOW_MS, misfire_after_ms: MISFIRE_AFTER_MS },
+        dispatch: DispatchSettings {
+            lead_ms,
+            accept_window_ms: ACCEPT_WINDOW_MS,
+            misfire_after_ms: MISFIRE_AFTER_MS,
+            waiting_ms: WAITING_MS,
+        },
         reaper: ReaperSettings {
             accept_window_ms: ACCEPT_WINDOW_MS,
             offline_after_ms: OFFLINE_AFTER_MS,

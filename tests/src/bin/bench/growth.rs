@@ -17,7 +17,7 @@ use carillon::housekeeping::{HousekeepingSettings, StatisticsSettings};
 use carillon::outcome::ReaperSettings;
 use carillon::pregenerate::PregenerateSettings;
 use carillon::queue::LoaderSettings;
-use carillon::store::{DatabaseSettings, NodeInfo, Signer, SqlStore};
+use carillon::store::{DatabaseSettings, ExecutorEnd, NodeInfo, Signer, SqlStore};
 use carillon_protocol::{
     self as protocol, Cancel, CancelAck, Dispatch, DispatchAck, Heartbeat, OutputPage, ProbeAck, ReadOutput, Register,
     RunKey,
@@ -187,7 +187,7 @@ fn engine_settings() -> EngineSettings {
         queue_capacity: 50_000,
         pregenerate: PregenerateSettings { ahead_ms: 180_000, misfire_after_ms, lease_ttl_ms: 10_000 },
         loader: LoaderSettings { lead_ms, interval_ms: 5_000 },
-        dispatch: DispatchSettings { lead_ms, accept_window_ms: 3_000, misfire_after_ms },
+        dispatch: DispatchSettings { lead_ms, accept_window_ms: 3_000, misfire_after_ms, waiting_ms: 200 },
         reaper: ReaperSettings {
             accept_window_ms: 3_000,
             offline_after_ms: OFFLINE_AFTER_MS,
@@ -347,7 +347,7 @@ impl Transport for Nobody {
         Err(nobody())
     }
 
-    async fn probe(&self, _: &str) -> Presence {
+    async fn probe(&self, _: &ExecutorEnd) -> Presence {
         Presence::Unknown
     }
 }
