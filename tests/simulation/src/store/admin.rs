@@ -1,7 +1,8 @@
 //! What the management API asks: the same functions that the product's store has beside the
 //! traits.
 
-use super::rows::{LogRow, Redefinition, State, TaskRow};
+use super::history::Redefinition;
+use super::rows::{LogRow, State, TaskRow};
 use super::{ModelStore, refuse};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{AppId, LogId, Owner, Reason, Run, Status, TaskId, TenantId};

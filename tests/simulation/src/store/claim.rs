@@ -121,6 +121,7 @@ impl State {
                 row.node_id = node;
                 row.queued_at = now;
                 row.run.queued_at = now;
+                self.stays.begin(run.id, node, run.tenant_id, at);
             }
             return true;
         }

@@ -1,5 +1,6 @@
 //! Nodes, leases, the clock.
 
+use super::history::Move;
 use super::rows::NodeRow;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
@@ -50,6 +51,7 @@ impl ClusterStore for ModelStore {
                 clock: None,
             };
             state.nodes.insert(id, NodeRow { state: row, incarnation: incarnation.clone() });
+            state.moves.push(Move { node: id, is_there: true, at: now });
             Ok(Member { id, incarnation, ids_after })
         })
         .await
@@ -86,6 +88,7 @@ impl ClusterStore for ModelStore {
             if let Some(row) = state.nodes.get_mut(&me.id).filter(|row| row.incarnation == me.incarnation) {
                 row.state.left_at = now;
                 row.state.queue_depth = 0;
+                state.moves.push(Move { node: me.id, is_there: false, at: now });
             }
             Ok(())
         })

@@ -1,6 +1,7 @@
 //! QUEUED rows → executors, and guarded steps out of the hot path.
 
-use super::rows::{DispatchMark, LogRow, State};
+use super::history::DispatchMark;
+use super::rows::{LogRow, State};
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};

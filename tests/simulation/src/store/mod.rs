@@ -9,6 +9,7 @@ mod cluster;
 mod definitions;
 mod dispatching;
 mod executors;
+mod history;
 mod housekeeping;
 mod links;
 mod outbox;
@@ -22,7 +23,8 @@ mod skips;
 mod statistics;
 mod unscheduled_runs;
 
-pub use rows::{DispatchMark, End, Link, LogRow, Redefinition, State, TaskRow};
+pub use history::{Bounded, DispatchMark, End, Follow, Move, Rebound, Redefinition, Stay, Stays};
+pub use rows::{Link, LogRow, State, TaskRow};
 pub use statistics::FiguresRow;
 
 use super::gate::{LateCommit, writes};

@@ -1,6 +1,7 @@
 //! What follows the end of runs.
 
 use super::ModelStore;
+use super::history::Follow;
 use super::rows::State;
 use async_trait::async_trait;
 use carillon::domain::audit::Actor;
@@ -56,7 +57,7 @@ impl OutboxStore for ModelStore {
             let mut followed = OutboxRound::default();
             for run in ended {
                 state.outbox_entries.remove(&run.log);
-                state.follows.insert(run.log, at);
+                state.follows.insert(run.log, Follow { at, changes: state.changes.len() });
                 state.follow_task(run, &mut followed);
                 state.follow_children(run, new_id, now, &mut followed)?;
             }

@@ -1,5 +1,6 @@
 //! The tables, and the one function through which a run changes its state.
 
+use super::history::{DispatchMark, End, Follow, Move, Rebound, Redefinition, Stays};
 use super::statistics::{CountingRow, FiguresRow};
 use carillon::domain::permit::PermitRequest;
 use carillon::domain::quota::Quotas;
@@ -8,7 +9,7 @@ use carillon::domain::routing::{Tags, Use};
 use carillon::domain::rules::MaintenanceWindow;
 use carillon::domain::silence::Silence;
 use carillon::domain::statistics::Grain;
-use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
+use carillon::domain::task::{ParentLink, ParentOutcome};
 use carillon::domain::{
     AppId, BackfillId, ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, Task, TaskId, TenantId, WindowId,
 };
@@ -75,53 +76,20 @@ pub struct State {
     pub dispatch_marks: BTreeMap<(LogId, i32), DispatchMark>,
     /// How each attempt ended: (log, attempt).
     pub ends: BTreeMap<(LogId, i32), End>,
-    /// When the end of a run was followed up: log → true time, ms.
-    pub follows: BTreeMap<LogId, i64>,
+    /// When the end of a run was followed up.
+    pub follows: BTreeMap<LogId, Follow>,
     /// Every definition that a task had, in order.
     pub changes: Vec<Redefinition>,
+    /// Every bound of runs at once that an app or a tenant had, in order.
+    pub rebounds: Vec<Rebound>,
+    /// Who joined and left when, in order.
+    pub moves: Vec<Move>,
+    /// Where runs were queued.
+    pub stays: Stays,
     /// Steps that the state machine forbids.
     pub violations: Vec<String>,
     /// What the present statement changed.
     pub(super) events: Vec<String>,
-}
-
-/// A task got a definition.
-#[derive(Debug, Clone)]
-pub struct Redefinition {
-    /// Task.
-    pub task: TaskId,
-    /// Its revision from now on.
-    pub revision: i64,
-    /// Whether it fires.
-    pub started: bool,
-    /// The definition.
-    pub spec: TaskSpec,
-    /// From when on, by the clock of the node that did it, ms.
-    pub from: i64,
-    /// True time of the commit, ms.
-    pub at: i64,
-}
-
-/// A dispatch, as it was when it happened.
-#[derive(Debug, Clone, Copy)]
-pub struct DispatchMark {
-    /// Revision of the row.
-    pub revision: i64,
-    /// To whom.
-    pub executor_id: ExecutorId,
-    /// True time, ms.
-    pub at: i64,
-}
-
-/// The end of an attempt, as the database saw it.
-#[derive(Debug, Clone, Copy)]
-pub struct End {
-    /// Where the row went.
-    pub to: Status,
-    /// Why.
-    pub reason: Reason,
-    /// True time, ms.
-    pub at: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -321,8 +289,10 @@ impl State {
         if !again && !run.status.may_become(to, run.reason) {
             self.violations.push(format!("the state machine forbids: {line}"));
         }
-        if run.status == Status::Dispatched {
-            self.ends.insert((id, run.attempt), End { to, reason, at: now });
+        match run.status {
+            Status::Dispatched => drop(self.ends.insert((id, run.attempt), End { to, reason, at: now })),
+            Status::Queued => self.stays.end(id, now),
+            _ => {}
         }
         self.events.push(line);
         run.status = to;

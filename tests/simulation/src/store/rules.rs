@@ -1,5 +1,6 @@
 //! Rules: quotas of tenants, bounds of apps, maintenance windows.
 
+use super::history::{Bounded, Rebound};
 use super::rows::State;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
@@ -74,6 +75,7 @@ impl ModelStore {
             state.app_bounds.insert(app, most);
             state.app_bounds.retain(|_, most| *most > 0);
             state.change_rules(now);
+            state.note_bound(Bounded::App(app), most, now);
             Ok(())
         })
         .await
@@ -107,6 +109,7 @@ impl ModelStore {
         self.call("set quotas", |state, at| {
             let before = state.quotas.insert(tenant_id, *to).unwrap_or_default();
             state.change_rules(at);
+            state.note_bound(Bounded::Tenant(tenant_id), to.max_concurrent, at);
             if before.max_fires_per_minute != to.max_fires_per_minute {
                 state.rates.entry(tenant_id).or_default().reset(before.max_fires_per_minute, now);
                 state.ask_again(tenant_id, now, at);
@@ -124,6 +127,11 @@ impl State {
     /// The version follows the clock: what a standby has lost is not mistaken for what comes after it.
     pub(super) fn change_rules(&mut self, now: i64) {
         self.rule_version = now.max(self.rule_version + 1);
+    }
+
+    /// After the rules have changed.
+    fn note_bound(&mut self, of: Bounded, most: i32, at: i64) {
+        self.rebounds.push(Rebound { of, most, version: self.rule_version, at });
     }
 
     fn ask_again(&mut self, tenant_id: TenantId, now: i64, at: i64) {

@@ -6,7 +6,7 @@ use crate::operations::{Intended, Operation};
 use crate::promises::{self, Broken};
 use crate::report::report;
 use crate::settings::Shape;
-use crate::stories::at;
+use crate::stories::{TWELVE_SECONDS, at};
 use crate::world::{Setup, World};
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::WindowAction;
@@ -267,6 +267,38 @@ fn bounds_of_app_and_tenant_hold_while_they_stand() {
         let quota = world.store.inspect(|state| state.quotas[&world.tenants[0].owner.tenant_id]);
         assert_eq!(quota.max_concurrent, 0, "and is lifted");
     }
+}
+
+/// One bound is lifted while another begins: what holds afterwards is what the database has, and nothing else is promised.
+#[test]
+fn a_bound_that_is_lifted_while_another_begins_is_promised_by_nobody() {
+    let bound = |of_app, most, lasts| {
+        if of_app { Operation::BoundApp { most, lasts } } else { Operation::BoundTenant { most, lasts } }
+    };
+    for (seed, of_app) in [(1, true), (2, false), (3, true)] {
+        let lifted = [done(20_000, bound(of_app, 3, 10_000)), done(29_900, bound(of_app, 1, 20_000))];
+        let world = told(seed, &[], &lifted);
+        let rebounds = world.store.inspect(|state| state.rebounds.iter().map(|one| one.most).collect::<Vec<_>>());
+        assert_eq!(rebounds[rebounds.len() - 4..], [3, 1, 0, 0], "seed {seed}");
+        assert_eq!(world.bounds.lock().unwrap().iter().filter(|known| known.bound.most == 3).count(), 1);
+    }
+}
+
+/// A tenant that has more in a node's memory than it leaves free there: its backfill waits for room, and nothing else does.
+#[test]
+fn a_backfill_waits_for_room_in_memory() {
+    let shape = Shape { nodes: 1, capacity: 72, lead_ms: TWELVE_SECONDS, ..Shape::default() };
+    let (from, until) = (110_000, 100_000);
+    let fill = Operation::Backfill { task: EVERY_SECOND, from, until, at_once: 1, cancelled_after: None };
+    let world = told_by(shape, 1, &[], &[done(30_000, fill)]);
+    let filled = world.store.inspect(|state| {
+        let rows = state.logs.values().map(|row| &row.run).filter(|run| run.trigger == Trigger::Backfill);
+        rows.map(|run| run.id).collect::<BTreeSet<_>>()
+    });
+    assert_eq!(filled.len(), 10);
+    let starts = world.ledger.starts();
+    let late = starts.iter().filter(|start| filled.contains(&LogId(start.key.0)) && start.at > start.due_time + 1_600);
+    assert!(late.count() > 0, "none waited");
 }
 
 /// More runs of a task wait than are looked at at once. When the bound is gone they go out without a permit, and each makes room

@@ -104,6 +104,11 @@ impl SimNode {
         running.clone().process.spawn(async move { node.live(running).await });
     }
 
+    /// Whether there is a process, though it may not have joined yet.
+    pub fn is_running(&self) -> bool {
+        self.running.lock().unwrap().is_some()
+    }
+
     /// Ends the process at once: its memory and what it sends are gone.
     pub fn crash(&self) {
         if let Some(running) = self.running.lock().unwrap().take() {

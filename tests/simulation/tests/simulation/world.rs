@@ -2,7 +2,7 @@
 
 use crate::faults::{self, Fault, Planned, SWITCH_OVER_MS};
 use crate::node::{NodeParts, SimNode, SimParts};
-use crate::operations::{self, BoundChange, Intended};
+use crate::operations::{self, Intended, KnownBound};
 use crate::settings::Shape;
 use crate::tasks::{self, Answered};
 use carillon::auth::{AddressRule, KeyRing};
@@ -122,8 +122,8 @@ pub struct World {
     pub began: i64,
     /// What edits, stops and starts answered.
     pub answers: Mutex<Vec<Answered>>,
-    /// When which bounds of runs at once held at every node.
-    pub bounds: Mutex<Vec<BoundChange>>,
+    /// Since when every node knew which bound of runs at once.
+    pub bounds: Mutex<Vec<KnownBound>>,
     /// Rows that were not moved on.
     pub stuck: Mutex<Vec<LogRow>>,
     /// What is left in the memory of nodes at the end.

@@ -3,7 +3,7 @@
 
 mod bounds;
 
-pub use bounds::{BoundChange, Bounded};
+pub use bounds::KnownBound;
 
 use crate::node::SimParts;
 use crate::world::World;
@@ -13,6 +13,7 @@ use carillon::domain::task::ScheduleKind;
 use carillon::domain::{BackfillId, LogId, Reason, TaskId, TenantId, WindowId};
 use carillon::store::{Backfill, NewRun, OutcomeStore as _, Result, Skip, StoreError, StoreErrorKind, TaskView};
 use carillon_simulation::Dice;
+use carillon_simulation::store::Bounded;
 use std::fmt;
 use std::sync::Arc;
 
@@ -185,8 +186,10 @@ impl Desk {
                 let (tenant_id, ends_at, note) = (self.tenant(), starts_at + lasts, "disks".to_owned());
                 self.window(MaintenanceWindow { id, tenant_id, starts_at, ends_at, action, note }, dropped_after).await;
             }
-            Operation::BoundApp { most, lasts } => self.bound(Bounded::App, most, lasts).await,
-            Operation::BoundTenant { most, lasts } => self.bound(Bounded::Tenant, most, lasts).await,
+            Operation::BoundApp { most, lasts } => {
+                self.bound(Bounded::App(self.world.tenants[0].owner.app_id), most, lasts).await
+            }
+            Operation::BoundTenant { most, lasts } => self.bound(Bounded::Tenant(self.tenant()), most, lasts).await,
             Operation::History { task, logs } => {
                 let at = self.world.time.now_ms() - 40 * DAY_MS;
                 let written = self.world.store.write_history(task_at(task), logs, at);

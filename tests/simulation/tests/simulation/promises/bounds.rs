@@ -2,8 +2,9 @@
 
 use super::Evidence;
 use super::turns::Going;
-use crate::operations::{BoundChange, Bounded};
+use crate::operations::KnownBound;
 use carillon::domain::Run;
+use carillon_simulation::store::Bounded;
 
 /// A batch that was chosen before its node knew the bound is dispatched within this time, ms.
 const CHOSEN_BEFORE_MS: i64 = 1_000;
@@ -12,31 +13,27 @@ const CHOSEN_BEFORE_MS: i64 = 1_000;
 const CHOSEN_BEFORE_IN_TROUBLE_MS: i64 = 12_000;
 
 impl Evidence<'_> {
-    /// Each bound, for as long as every node went by it.
+    /// Each bound, from when every node knew it until it was changed.
     pub fn bounds_are_kept(&mut self) {
-        let all = self.world.bounds.lock().unwrap().clone();
-        for of in [Bounded::App, Bounded::Tenant] {
-            let changes: Vec<BoundChange> = all.iter().filter(|change| change.of == of).copied().collect();
-            for (place, change) in changes.iter().enumerate() {
-                let until = changes.get(place + 1).map_or(i64::MAX, |next| next.at);
-                if let Some(most) = change.most {
-                    self.bound_is_kept(of, most, change.at, until);
-                }
+        for known in self.world.bounds.lock().unwrap().clone() {
+            if known.bound.most > 0 {
+                self.bound_is_kept(&known);
             }
         }
     }
 
-    fn bound_is_kept(&mut self, of: Bounded, most: i32, known_at: i64, until: i64) {
-        let is_calm = self.is_calm(known_at, known_at);
-        let from = known_at + if is_calm { CHOSEN_BEFORE_MS } else { CHOSEN_BEFORE_IN_TROUBLE_MS };
-        let owner = self.world.tenants[0].owner;
-        let is_of = |run: &Run| match of {
-            Bounded::App => run.app_id == owner.app_id,
-            Bounded::Tenant => run.tenant_id == owner.tenant_id,
+    fn bound_is_kept(&mut self, KnownBound { bound, at }: &KnownBound) {
+        let is_calm = self.is_calm(*at, *at);
+        let from = at + if is_calm { CHOSEN_BEFORE_MS } else { CHOSEN_BEFORE_IN_TROUBLE_MS };
+        let next = self.state.rebounds.iter().find(|next| next.of == bound.of && next.version > bound.version);
+        let until = next.map_or(i64::MAX, |next| next.at);
+        let is_of = |run: &Run| match bound.of {
+            Bounded::App(app) => run.app_id == app,
+            Bounded::Tenant(tenant) => run.tenant_id == tenant,
         };
         let of_bound = self.permits().filter(|(run, going)| is_of(run) && (from..until).contains(&going.from));
         let mut held: Vec<Going> = of_bound.map(|(_, going)| going).collect();
         held.sort_by_key(|run| run.from);
-        self.at_most(most as usize, &held, "P11 no more runs of an app or a tenant at once than allowed");
+        self.at_most(bound.most as usize, &held, "P11 no more runs of an app or a tenant at once than allowed");
     }
 }

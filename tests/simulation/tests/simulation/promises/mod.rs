@@ -4,6 +4,7 @@ mod bounds;
 mod calm;
 mod fates;
 mod leftovers;
+mod memory;
 mod punctuality;
 mod tenants;
 mod turns;

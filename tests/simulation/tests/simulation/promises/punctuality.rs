@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const ON_TIME_MS: i64 = 50;
 
 /// A run whose due time is known only when it is written, or written again, starts within this time, ms.
-const SOON_MS: i64 = 1_600;
+pub(super) const SOON_MS: i64 = 1_600;
 
 /// A run that waits for others starts within this time after there is room for it, ms.
 const TURN_MS: i64 = 3_500;
@@ -39,7 +39,7 @@ impl Evidence<'_> {
             let allowed = allowance(spec, run, start.key.1);
             let detail =
                 format!("task {} fire {} started {late} ms late, at {}", start.task, start.fire_time, start.at);
-            if late <= allowed || waits_for_others(&start, spec, &going) {
+            if late <= allowed || waits_for_others(&start, spec, &going) || self.waits_for_room(run, &start) {
                 continue;
             }
             // Before a run that waits for others these must have their time, too.
@@ -105,16 +105,21 @@ fn allowance(spec: &TaskSpec, run: &Run, attempt: i32) -> i64 {
 
 /// The longest time, between these instants, in which fewer than `bound` of these runs went on.
 fn longest_room(runs: &[&Going], bound: usize, from: i64, until: i64) -> i64 {
-    let mut instants: Vec<i64> = runs.iter().flat_map(|run| [run.from, run.to]).chain([from, until]).collect();
-    instants.retain(|at| (from..=until).contains(at));
+    let changes = runs.iter().flat_map(|run| [run.from, run.to]);
+    longest(changes, from, until, |at| runs.iter().filter(|run| run.from <= at && run.to > at).count() < bound)
+}
+
+/// The longest time, between these instants, in which `holds` held, which changes only at these.
+pub(super) fn longest(changes: impl Iterator<Item = i64>, from: i64, until: i64, holds: impl Fn(i64) -> bool) -> i64 {
+    let mut instants: Vec<i64> = changes.chain([from, until]).filter(|at| (from..=until).contains(at)).collect();
     instants.sort_unstable();
+    instants.dedup();
     let (mut longest, mut since) = (0, None);
     for pair in instants.windows(2) {
-        let goes_on = runs.iter().filter(|run| run.from <= pair[0] && run.to > pair[0]).count();
-        if goes_on >= bound {
-            since = None;
-        } else {
+        if holds(pair[0]) {
             longest = longest.max(pair[1] - *since.get_or_insert(pair[0]));
+        } else {
+            since = None;
         }
     }
     longest

@@ -11,7 +11,7 @@ use crate::promises::Evidence;
 use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Reason, Run, Status, TaskId, TenantId, Trigger};
 use carillon_protocol::RunKey;
-use carillon_simulation::store::{LogRow, Redefinition};
+use carillon_simulation::store::{Follow, LogRow, Redefinition};
 use std::collections::BTreeMap;
 
 /// How long a fixed delay's next fire may take to be written in a calm world, ms.
@@ -181,7 +181,8 @@ impl<'a> Evidence<'a> {
             for row in parents {
                 let succeeded = row.run.status == Status::Succeeded;
                 let followed = self.state.follows.get(&row.run.id).copied();
-                let expected = usize::from(succeeded && followed.is_some_and(|at| self.is_started_at(link.child, at)));
+                let expected =
+                    usize::from(succeeded && followed.is_some_and(|followed| self.was_started(link.child, followed)));
                 let found = children.remove(&row.run.id.to_string()).unwrap_or(0);
                 if found != expected {
                     let detail = format!("{:?}, followed up at {followed:?}, has {found} child(ren)", row.run.status);
@@ -220,8 +221,9 @@ impl<'a> Evidence<'a> {
         self.rows_of(change.task).filter(|row| row.run.revision == change.revision).cloned().collect()
     }
 
-    fn is_started_at(&self, task: TaskId, at: i64) -> bool {
-        let mut changes = self.state.changes.iter().filter(|change| change.task == task && change.at <= at);
+    /// Whether the task was started when the end of another's run was followed up.
+    fn was_started(&self, task: TaskId, followed: Follow) -> bool {
+        let mut changes = self.state.changes[..followed.changes].iter().filter(|change| change.task == task);
         changes.next_back().is_some_and(|change| change.started)
     }
 }
