@@ -147,6 +147,7 @@ async fn break_executor(executor: &ExecutorSite, fault: &Fault, time: Duration) 
 }
 
 async fn break_database(servers: &Servers, number: usize, fault: &Fault, time: Duration) {
+    let _turn = servers.turn(number).await;
     match fault.what {
         Break::Kill => {
             servers.kill(number).await;

@@ -8,6 +8,7 @@ use carillon_tests::server::galera::{Galera, MEMBERS};
 use rustix::process::Signal;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{Mutex, MutexGuard};
 
 /// Between two looks whether a killed server is gone.
 const LOOK: Duration = Duration::from_millis(20);
@@ -17,18 +18,30 @@ pub struct Servers {
     /// The database through each server.
     databases: Vec<Database>,
     cluster: Option<Galera>,
+    /// One fault of a server at a time.
+    turns: Vec<Mutex<()>>,
 }
 
 impl Servers {
     /// Starts them, with an empty database.
     pub async fn start(engine: Engine) -> Self {
         if engine != Engine::Galera {
-            return Self { databases: vec![Database::private(engine.kind()).await], cluster: None };
+            return Self::over(vec![Database::private(engine.kind()).await], None);
         }
         let cluster = Galera::start().await;
         let first = Database::of_galera(&cluster).await;
         let through = |member: &Arc<Server>| first.on_member(member);
-        Self { databases: cluster.members.iter().map(through).collect(), cluster: Some(cluster) }
+        Self::over(cluster.members.iter().map(through).collect(), Some(cluster))
+    }
+
+    fn over(databases: Vec<Database>, cluster: Option<Galera>) -> Self {
+        let turns = databases.iter().map(|_| Mutex::default()).collect();
+        Self { databases, cluster, turns }
+    }
+
+    /// Waits until the fault before is mended: on a busy machine a server may still be starting when the next one is due.
+    pub async fn turn(&self, number: usize) -> MutexGuard<'_, ()> {
+        self.turns[number].lock().await
     }
 
     /// The database as that node has it.
