@@ -187,7 +187,7 @@ impl Desk {
                 self.window(MaintenanceWindow { id, tenant_id, starts_at, ends_at, action, note }, dropped_after).await;
             }
             Operation::BoundApp { most, lasts } => {
-                self.bound(Bounded::App(self.world.tenants[0].owner.app_id), most, lasts).await
+                self.bound(Bounded::App(self.world.tenants[0].owner.app_id), most, lasts).await;
             }
             Operation::BoundTenant { most, lasts } => self.bound(Bounded::Tenant(self.tenant()), most, lasts).await,
             Operation::History { task, logs } => {
