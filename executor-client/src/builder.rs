@@ -233,7 +233,7 @@ impl ExecutorBuilder {
         self
     }
 
-    /// How long a shutdown waits for running handlers; default 30 s.
+    /// How long a shutdown waits for running handlers, and for a node that takes the last results (5 s at least); default 30 s.
     pub fn drain_timeout(mut self, limit: Duration) -> Self {
         self.drain_timeout = limit;
         self
