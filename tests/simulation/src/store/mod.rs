@@ -18,16 +18,22 @@ mod plan;
 mod revoked_runs;
 mod rows;
 mod rules;
+mod seen;
+mod sim_admin;
+mod sim_store;
 mod skips;
+mod sqlite;
 mod statistics;
 mod unscheduled_runs;
 
 pub use rows::{DispatchMark, End, Link, LogRow, Redefinition, State, TaskRow};
+pub use sim_store::SimStore;
 pub use statistics::FiguresRow;
 
 use super::gate::{LateCommit, writes};
 use super::{Gate, SimTime, Trace};
 use carillon::store::{Result, StoreError, StoreErrorKind};
+use carillon_simulated_sqlite::{Image, SimulatedSqlite};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -44,19 +50,32 @@ pub struct ModelStore {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
+    /// Where the rows really are, if `state` is only what was seen of them.
+    sqlite: Option<Arc<SimulatedSqlite>>,
     /// What it will be once a commit that was given up is carried out; its locks hold until then.
-    committing: Mutex<Option<State>>,
+    committing: Mutex<Option<Saved>>,
     /// Told when it was.
     committed: tokio::sync::Notify,
     time: Arc<SimTime>,
     trace: Arc<Trace>,
 }
 
+/// What a database held at some time.
+#[derive(Debug)]
+pub struct Saved {
+    state: State,
+    image: Option<Image>,
+}
+
 impl ModelStore {
     /// An empty database.
     #[must_use]
     pub fn new(time: Arc<SimTime>, trace: Arc<Trace>) -> Self {
-        Self { shared: Arc::new(Shared::new(time, trace)), gate: None }
+        Self::over(None, time, trace)
+    }
+
+    fn over(sqlite: Option<Arc<SimulatedSqlite>>, time: Arc<SimTime>, trace: Arc<Trace>) -> Self {
+        Self { shared: Arc::new(Shared::new(sqlite, time, trace)), gate: None }
     }
 
     /// The same database seen through a node's gate.
@@ -70,11 +89,6 @@ impl ModelStore {
         look(&self.shared.state.lock().unwrap())
     }
 
-    /// Takes back what was committed since `before`, as the takeover of a standby does that lacks it.
-    pub fn lose_commits_since(&self, before: State) {
-        *self.shared.state.lock().unwrap() = before;
-    }
-
     /// A transaction that is reported as failed, and carried out after that.
     async fn commit_late<T>(
         &self,
@@ -82,8 +96,11 @@ impl ModelStore {
         action: &'static str,
         work: impl FnOnce(&mut State, i64) -> Result<T> + Send,
     ) -> Result<T> {
-        let mut later = self.shared.state.lock().unwrap().clone();
-        work(&mut later, self.shared.time.now_ms())?;
+        let before = self.shared.save();
+        let done = work(&mut self.shared.state.lock().unwrap(), self.shared.time.now_ms());
+        let later = self.shared.save();
+        self.shared.put_back(before);
+        done?;
         *self.shared.committing.lock().unwrap() = Some(later);
         let shared = self.shared.clone();
         tokio::spawn(async move {
@@ -119,9 +136,21 @@ impl ModelStore {
 }
 
 impl Shared {
-    fn new(time: Arc<SimTime>, trace: Arc<Trace>) -> Self {
+    fn new(sqlite: Option<Arc<SimulatedSqlite>>, time: Arc<SimTime>, trace: Arc<Trace>) -> Self {
         let (state, committing, committed) = (Mutex::default(), Mutex::default(), tokio::sync::Notify::new());
-        Self { state, committing, committed, time, trace }
+        Self { state, sqlite, committing, committed, time, trace }
+    }
+
+    fn save(&self) -> Saved {
+        let image = self.sqlite.as_ref().map(|sqlite| sqlite.image());
+        Saved { state: self.state.lock().unwrap().clone(), image }
+    }
+
+    fn put_back(&self, saved: Saved) {
+        if let (Some(sqlite), Some(image)) = (&self.sqlite, &saved.image) {
+            sqlite.put_back(image);
+        }
+        *self.state.lock().unwrap() = saved.state;
     }
 
     fn tell(&self, state: &mut State) {
@@ -133,8 +162,8 @@ impl Shared {
     fn commit(&self, action: &str) {
         let Some(mut later) = self.committing.lock().unwrap().take() else { return };
         self.trace.add(format!("the database carries out now: {action}"));
-        self.tell(&mut later);
-        *self.state.lock().unwrap() = later;
+        self.tell(&mut later.state);
+        self.put_back(later);
         self.committed.notify_waiters();
     }
 
