@@ -11,8 +11,7 @@
 //!    vanished with it.
 
 use crate::member::Member;
-use crate::sync::lock;
-use crate::table::LIVE_MAX;
+use crate::sync::{lock, until};
 use carillon_protocol::RunKey;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -35,9 +34,6 @@ const DOES_NOT_STOP: &str = "given up: the executor shut down, and the handler o
 
 /// Polling interval for runs that do not stop.
 const LOOK_LONG: Duration = Duration::from_millis(100);
-
-/// Polling interval for a condition.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// Steps 1 to 5; `heartbeat` is ended on the way.
 pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle) {
@@ -76,15 +72,13 @@ pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle)
     // What stays behind may run again: worth all the time that there is.
     let deliver_until = deadline.max(Instant::now() + DELIVER_LIMIT);
     until(deliver_until, || runs.counts().unacknowledged == 0).await;
-    let mut undelivered = runs.snapshot().unacknowledged;
+    let undelivered = runs.snapshot().unacknowledged;
     if !undelivered.is_empty() {
         tracing::warn!(results = undelivered.len(), "executor.results_left_in_journal");
     }
     heartbeat.abort();
     // With what no node has taken back so far.
     let held = lock(&member.giving_back).clone();
-    // Only a journal from earlier processes can hold more than fits into a message.
-    undelivered.truncate(LIVE_MAX.saturating_sub(held.len()));
     sign_off(member, &held, &undelivered, GIVE_BACK_LIMIT / 2).await;
     tracing::info!("executor.drained");
 }
@@ -131,15 +125,4 @@ pub(crate) fn tell_threads_to_stop(member: &Member) {
     member.pending_results.stop();
     member.runs.record.set();
     member.runs.outputs.stop();
-}
-
-/// Waits for `condition`, at most until `deadline`. Whether it came true.
-async fn until(deadline: Instant, condition: impl Fn() -> bool) -> bool {
-    while !condition() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-    true
 }

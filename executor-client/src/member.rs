@@ -4,7 +4,7 @@ use crate::node::{Failure, NodeReply, Nodes};
 use crate::pending_results::PendingResults;
 use crate::runs::Runs;
 use crate::settings::Settings;
-use crate::sync::lock;
+use crate::sync::{lock, until};
 use crate::table::LIVE_MAX;
 use bytes::Bytes;
 use carillon_protocol::{
@@ -21,9 +21,8 @@ const REGISTER_TIMEOUT: Duration = Duration::from_secs(5);
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(3);
 const UNREGISTER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long the first registration waits for the results of earlier processes to be delivered, and how often it looks.
+/// How long the first registration waits for the results of earlier processes to be delivered.
 const DELIVER_FIRST: Duration = Duration::from_secs(3);
-const DELIVER_LOOK: Duration = Duration::from_millis(10);
 
 /// First and longest pause between attempts to register.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
@@ -98,12 +97,7 @@ impl Member {
     /// Waits until the nodes have the results that earlier processes left in the journal: once this process is registered,
     /// the nodes know that the one before it at this address is gone, and what it ran and did not report runs again.
     async fn deliver_first(&self) {
-        let delivered = async {
-            while self.runs.counts().unacknowledged > 0 {
-                tokio::time::sleep(DELIVER_LOOK).await;
-            }
-        };
-        if tokio::time::timeout(DELIVER_FIRST, delivered).await.is_err() {
+        if !until(Instant::now() + DELIVER_FIRST, || self.runs.counts().unacknowledged == 0).await {
             let results = self.runs.counts().unacknowledged;
             tracing::warn!(results, "executor.results_of_earlier_processes_wait: registering all the same");
         }
@@ -281,13 +275,15 @@ impl Member {
         }
     }
 
-    /// Tells a node which runs are given back and which are still running.
+    /// Tells a node which runs are given back, and of which results follow.
     pub(crate) async fn unregister(&self, held: &[RunKey], running: &[RunKey]) -> Result<u64, Failure> {
         let Some(executor_id) = self.executor_id() else {
             return Ok(0);
         };
-        let message =
-            Unregister { executor_id, instance: self.instance.clone(), held: held.to_vec(), running: running.to_vec() };
+        // Only a journal from earlier processes can hold more than fits into a message.
+        let room = LIVE_MAX.saturating_sub(held.len()).min(running.len());
+        let (held, running) = (held.to_vec(), running[..room].to_vec());
+        let message = Unregister { executor_id, instance: self.instance.clone(), held, running };
         let answer: NodeReply<Unregistered> = self.call("/executors/unregister", &message, UNREGISTER_TIMEOUT).await?;
         Ok(answer.data.returned)
     }

@@ -207,7 +207,7 @@ impl Nodes {
         let Identity { tenant, app, key, method } = &self.identity;
         let nonce = self.random.hex().map_err(|e| format!("no random bytes: {e}"))?;
         let parts = RequestParts {
-            method: "POST",
+            method: Request::METHOD,
             path: &format!("{}{NODE_BASE_PATH}{path}", node.prefix),
             query: "",
             tenant,

@@ -1,14 +1,28 @@
-//! Two small pieces of thread synchronisation used throughout.
+//! Small pieces of synchronisation used throughout.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// Polling interval for a condition.
+const LOOK: Duration = Duration::from_millis(5);
+
 /// Locks `mutex`, even a poisoned one: every critical section here leaves its
 /// data consistent at each step, and the supervisor ends the executor after any internal panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for `condition`, at most until `deadline`. Whether it came true.
+pub(crate) async fn until(deadline: Instant, condition: impl Fn() -> bool) -> bool {
+    while !condition() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    true
 }
 
 /// Wakes whoever waits for a change of what a mutex guards: a thread, or, in a simulation, a task.

@@ -7,8 +7,6 @@ use std::time::Duration;
 /// What one side sends.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// `POST`.
-    pub method: &'static str,
     /// Path without query.
     pub path: String,
     /// The signature's headers.
@@ -31,6 +29,9 @@ pub struct Answer {
 }
 
 impl Request {
+    /// What every message is sent with.
+    pub const METHOD: &'static str = "POST";
+
     /// A `POST` of `body`, signed. The method of `parts` must be `POST`.
     #[must_use]
     pub fn signed(parts: &RequestParts<'_>, method: SignMethod, secret: &str, body: Bytes) -> Self {
@@ -43,7 +44,7 @@ impl Request {
             (header::SIGN_METHOD, method.as_str().to_owned()),
             (header::SIGN, parts.sign(method, secret, &body)),
         ];
-        Self { method: "POST", path: parts.path.to_owned(), headers, body }
+        Self { path: parts.path.to_owned(), headers, body }
     }
 
     /// A header's value, empty when there is none.

@@ -92,7 +92,7 @@ impl<C: Carrier> SignedTransport<C> {
         let body = serde_json::to_vec(message).map_err(|error| not_delivered(error.to_string()))?;
         let nonce = self.parts.random.hex().map_err(|error| not_delivered(error.to_string()))?;
         let parts = RequestParts {
-            method: "POST",
+            method: Request::METHOD,
             path,
             query: "",
             tenant: &key.tenant,

@@ -50,9 +50,14 @@ fn keys(request: &Request) -> Vec<RunKey> {
     keys
 }
 
+/// Whether it brings results to a node.
+pub fn has_results(request: &Request) -> bool {
+    request.path.ends_with("/results")
+}
+
 /// What a node said of each result.
 pub fn verdicts(request: &Request, answer: &Answer) -> Vec<(RunKey, RunStatus, Verdict)> {
-    if !request.path.ends_with("/results") {
+    if !has_results(request) {
         return Vec::new();
     }
     let (Some(sent), Some(ack)) = (parse::<Results>(&request.body), data::<ResultsAck>(answer)) else {

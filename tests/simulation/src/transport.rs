@@ -68,7 +68,7 @@ pub async fn knock<S: Store + 'static>(door: &ExecutorsDoor<S>, request: Request
         return Answer::unsigned(404, body.unwrap_or_default());
     };
     let parts = RequestParts {
-        method: request.method,
+        method: Request::METHOD,
         path: &request.path,
         query: "",
         tenant: request.header(header::TENANT),

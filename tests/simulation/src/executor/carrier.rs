@@ -49,7 +49,7 @@ impl NodeCarrier {
         let servers = self.servers.lock().unwrap().clone();
         let found = servers.into_iter().enumerate().find(|(node, _)| origin_of(*node) == origin);
         let Some((node, server)) = found else { return Err(format!("no such node: {origin}")) };
-        if request.path.ends_with("/results") && self.parts.net.swallows_results_of(self.machine) {
+        if messages::has_results(&request) && self.parts.net.swallows_results_of(self.machine) {
             tokio::time::sleep(UNHEARD_FOR.min(timeout)).await;
             return Err("no answer".to_owned());
         }

@@ -32,6 +32,8 @@ impl Evidence<'_> {
     fn is_wrong_end(&self, task: &Task, row: &Row) -> Option<String> {
         let late = row.finished_at - row.due_time + CLOCKS_MS;
         let wrong = |is_right: bool, why: &str| (!is_right).then(|| why.to_owned());
+        let has_no_retries = row.failures >= task.attempts_max;
+        let is_final = has_no_retries || row.status == status::DISCARDED;
         if row.finished_at <= 0 {
             return Some("its end has no time".to_owned());
         }
@@ -39,20 +41,17 @@ impl Evidence<'_> {
             (status::SUCCEEDED, _) => None,
             (status::FAILED, "shard_failed") => wrong(row.is_parent(), "it has no shards"),
             (status::FAILED, "outcome_unknown" | "abandoned") => {
-                let is_exhausted = row.failures >= task.attempts_max;
-                wrong(task.is_at_most_once || is_exhausted, "an unknown outcome is repeated")
+                wrong(task.is_at_most_once || has_no_retries, "an unknown outcome is repeated")
             }
             (status::FAILED | status::DISCARDED, "handler_failed") => {
                 let can_fail = task.succeed_at == 0 || row.attempt < task.succeed_at;
-                let is_exhausted = row.failures >= task.attempts_max || row.status == status::DISCARDED;
-                wrong(can_fail && is_exhausted, "its handler does not fail so often")
+                wrong(can_fail && is_final, "its handler does not fail so often")
             }
             (status::FAILED | status::DISCARDED, "timed_out") => wrong(task.timeout_ms > 0, "it has no time-out"),
             // Before its due time that is no failure, and without a fault an executor takes it.
             (status::FAILED | status::DISCARDED, "not_accepted") => {
                 let has_waited = late >= 0 && self.history.is_near_trouble(row.finished_at * 1_000);
-                let is_exhausted = row.failures >= task.attempts_max || row.status == status::DISCARDED;
-                wrong(has_waited && is_exhausted, "executors could be reached, or retries were left")
+                wrong(has_waited && is_final, "executors could be reached, or retries were left")
             }
             (status::DISCARDED, "blocked") => wrong(task.yields == Some(Yields::Later), "it waits for its turn"),
             (status::CANCELLED, "covered") => wrong(task.yields == Some(Yields::Earlier), "nothing covers it"),
