@@ -199,7 +199,9 @@ fn untrusted() -> sqlx::Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::StoreError;
     use super::*;
+    use sea_orm::{ConnectionTrait as _, SqliteTransactionMode, TransactionOptions, TransactionTrait as _};
 
     async fn is_reused(trust: &Trust, between: impl FnOnce()) -> bool {
         let pool = replacing(sqlx::sqlite::SqlitePoolOptions::new().max_connections(1), trust.clone());
@@ -217,6 +219,28 @@ mod tests {
         assert!(is_reused(&trust, || {}).await);
         assert!(!is_reused(&trust, || trust.renew()).await, "it is from before");
         assert!(is_reused(&trust, || {}).await, "a later one is trusted");
+    }
+
+    /// SQLite itself ends the transaction, of which the driver does not know.
+    #[tokio::test]
+    async fn a_writer_writes_again_after_its_disk_was_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}/full.db?mode=rwc", folder.path().display());
+        let settings = crate::settings::Settings::load(None).unwrap().database;
+        let writer = open(&url, &settings, 1, Limits::Bounded, &Trust::default(), &Galera::default()).await.unwrap();
+        writer.execute_unprepared("CREATE TABLE filled (with_what BLOB); PRAGMA max_page_count = 10").await.unwrap();
+        let begin = || {
+            let mode = Some(SqliteTransactionMode::Immediate);
+            writer.begin_with_options(TransactionOptions { sqlite_transaction_mode: mode, ..Default::default() })
+        };
+        let tx = begin().await.unwrap();
+        let full = tx.execute_unprepared("INSERT INTO filled VALUES (zeroblob(1000000))").await.unwrap_err();
+        assert!(StoreError::from_db("fill the disk", &full).is_temporary(), "{full}");
+        drop(tx);
+        let tx = begin().await.expect("the next transaction begins");
+        tx.execute_unprepared("PRAGMA max_page_count = 1000").await.unwrap();
+        tx.execute_unprepared("INSERT INTO filled VALUES (zeroblob(1000000))").await.unwrap();
+        tx.commit().await.unwrap();
     }
 
     #[test]
