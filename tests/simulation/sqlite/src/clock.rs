@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 /// The Unix epoch as SQLite counts, in milliseconds of Julian days.
 const UNIX_EPOCH_MS: i64 = 210_866_760_000_000;
 
+/// How the names of all of them begin.
+const NAMED: &str = "carillon-clock-";
+
 /// The number of the next one.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -28,8 +31,9 @@ pub struct ClockVfs {
 impl ClockVfs {
     /// Whether it is the first field of one.
     pub fn is_one(vfs: *const sqlite3_vfs) -> bool {
-        // SAFETY: a `vfs` that SQLite names is there for good.
-        unsafe { vfs.as_ref() }.is_some_and(|vfs| vfs.xCurrentTimeInt64 == Some(current_time))
+        // SAFETY: a `vfs` that SQLite names is there for good, and so is its name.
+        let name = unsafe { vfs.as_ref().map(|vfs| CStr::from_ptr(vfs.zName)) };
+        name.is_some_and(|name| name.to_bytes().starts_with(NAMED.as_bytes()))
     }
 
     /// Whether the statement that begins now is interrupted.
@@ -47,7 +51,7 @@ unsafe impl Send for ClockVfs {}
 impl Clock {
     /// Registers one.
     pub fn new() -> Self {
-        let name = format!("carillon-clock-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{NAMED}{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let name = CString::new(name).expect("there is no zero byte in it");
         // SAFETY: the name is a C string. What is found is SQLite's own and stays.
         let memory = unsafe { sqlite3_vfs_find(c"memdb".as_ptr()).as_ref() }.expect("SQLite has databases in memory");
@@ -57,7 +61,8 @@ impl Clock {
             xCurrentTimeInt64: Some(current_time),
             ..*memory
         };
-        let clock: *mut ClockVfs = Box::into_raw(Box::new(ClockVfs { vfs, name, now_ms: 0.into(), interrupted: 0.into() }));
+        let clock: *mut ClockVfs =
+            Box::into_raw(Box::new(ClockVfs { vfs, name, now_ms: 0.into(), interrupted: 0.into() }));
         // SAFETY: `clock` is never freed, and so are its name and its `vfs`, which is its first field.
         let registered = unsafe { sqlite3_vfs_register(clock.cast(), 0) };
         assert_eq!(registered, SQLITE_OK, "registering a clock");

@@ -1,8 +1,9 @@
 //! The little of SQLite's interface that copies whole databases.
 
 use libsqlite3_sys::{
-    SQLITE_DONE, SQLITE_OK, SQLITE_OPEN_CREATE, SQLITE_OPEN_FULLMUTEX, SQLITE_OPEN_READWRITE, sqlite3, sqlite3_backup_finish,
-    sqlite3_backup_init, sqlite3_backup_step, sqlite3_busy_timeout, sqlite3_close, sqlite3_open_v2,
+    SQLITE_DONE, SQLITE_OK, SQLITE_OPEN_CREATE, SQLITE_OPEN_FULLMUTEX, SQLITE_OPEN_READWRITE, sqlite3,
+    sqlite3_backup_finish, sqlite3_backup_init, sqlite3_backup_step, sqlite3_busy_timeout, sqlite3_close,
+    sqlite3_open_v2,
 };
 use std::ffi::{CStr, CString};
 use std::ptr::{NonNull, null, null_mut};
@@ -24,7 +25,8 @@ impl Connection {
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
         let mut handle = null_mut();
         // SAFETY: both names are C strings, or no VFS is named; `handle` is a place for the answer.
-        let opened = unsafe { sqlite3_open_v2(name.as_ptr(), &raw mut handle, flags, vfs.map_or(null(), CStr::as_ptr)) };
+        let opened =
+            unsafe { sqlite3_open_v2(name.as_ptr(), &raw mut handle, flags, vfs.map_or(null(), CStr::as_ptr)) };
         assert_eq!(opened, SQLITE_OK, "opening {name:?}");
         let connection = Self(NonNull::new(handle).expect("it is open"));
         // SAFETY: the connection is open.

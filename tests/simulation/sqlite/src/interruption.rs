@@ -35,7 +35,12 @@ unsafe extern "C" fn watch_connection(db: *mut sqlite3, _: *mut *mut c_char, _: 
 }
 
 /// A statement begins, or a trigger of it, whose text is a comment.
-unsafe extern "C" fn begin_statement(_: c_uint, clock: *mut c_void, statement: *mut c_void, text: *mut c_void) -> c_int {
+unsafe extern "C" fn begin_statement(
+    _: c_uint,
+    clock: *mut c_void,
+    statement: *mut c_void,
+    text: *mut c_void,
+) -> c_int {
     // SAFETY: SQLite hands back what it was given, the statement, and its text.
     unsafe {
         let is_trigger = *text.cast::<u8>() == b'-';

@@ -10,7 +10,7 @@ mod interruption;
 
 use clock::Clock;
 use connection::Connection;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
 /// A database in memory, which all connections of this process to its address share.
@@ -60,14 +60,13 @@ impl SimulatedSqlite {
     /// What it holds now. No transaction may be open.
     pub fn image(&self) -> Image {
         let mut image = Connection::open(":memory:", None);
-        image.copy_from(&mut self.connection.lock().expect("no thread has panicked with it"));
+        image.copy_from(&mut locked(&self.connection));
         Image(Mutex::new(image))
     }
 
     /// Puts it back to what it held then. No transaction may be open.
     pub fn put_back(&self, image: &Image) {
-        let mut connection = self.connection.lock().expect("no thread has panicked with it");
-        connection.copy_from(&mut image.0.lock().expect("no thread has panicked with it"));
+        locked(&self.connection).copy_from(&mut locked(&image.0));
     }
 }
 
@@ -75,6 +74,11 @@ impl Default for SimulatedSqlite {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Whoever panicked with it has not changed it.
+fn locked(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const NAME: &str = "carillon.db";

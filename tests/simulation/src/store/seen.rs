@@ -3,8 +3,8 @@
 
 use super::history::{Bounded, DispatchMark, End, Follow, Move, Rebound};
 use super::rows::{Link, LogRow, State, TaskRow};
-use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Status, TaskId, TenantId};
 use carillon::domain::quota::Quotas;
+use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Status, TaskId, TenantId};
 use carillon::store::{BATCH_MAX, DefinitionStore as _, DispatchedRun, OutcomeStore as _, Result, SqlStore, TaskView};
 use sea_orm::{ConnectionTrait as _, DatabaseConnection, DbErr, Statement};
 use serde::Deserialize;
@@ -64,7 +64,8 @@ struct Facts(i16, String, i32, i64, i64, i64, i64);
 
 /// What has changed since the last time, in order.
 pub(super) async fn take(looker: &DatabaseConnection) -> std::result::Result<Vec<Seen>, DbErr> {
-    let take = Statement::from_string(looker.get_database_backend(), "DELETE FROM seen RETURNING number, what, id, facts");
+    let take =
+        Statement::from_string(looker.get_database_backend(), "DELETE FROM seen RETURNING number, what, id, facts");
     let read = |row: &sea_orm::QueryResult| {
         Ok(Seen {
             number: row.try_get_by_index(0)?,
@@ -73,7 +74,8 @@ pub(super) async fn take(looker: &DatabaseConnection) -> std::result::Result<Vec
             facts: row.try_get_by_index(3)?,
         })
     };
-    let mut seen = looker.query_all_raw(take).await?.iter().map(read).collect::<std::result::Result<Vec<Seen>, DbErr>>()?;
+    let mut seen =
+        looker.query_all_raw(take).await?.iter().map(read).collect::<std::result::Result<Vec<Seen>, DbErr>>()?;
     seen.sort_by_key(|one| one.number);
     Ok(seen)
 }
@@ -119,7 +121,8 @@ impl State {
             self.links.retain(|link| link.child != child);
             for parent in spec.parents {
                 let is_named = |task: &&TaskRow| task.view.owner == owner && task.view.spec.name == parent.task;
-                let named = self.tasks.values().find(is_named).map(|task| task.view.id).expect("a parent of the same app");
+                let named =
+                    self.tasks.values().find(is_named).map(|task| task.view.id).expect("a parent of the same app");
                 self.links.push(Link { child, parent: named, on: parent.on });
             }
         }

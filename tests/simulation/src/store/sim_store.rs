@@ -15,16 +15,14 @@ use carillon::domain::routing::{Use, UseChange};
 use carillon::domain::rules::Rules;
 use carillon::domain::silence::Silence;
 use carillon::domain::statistics::Grain;
-use carillon::domain::{
-    Executor, ExecutorId, LogId, NodeId, Owner, Reason, Run, Task, TaskId, TenantId, Transition,
-};
+use carillon::domain::{Executor, ExecutorId, LogId, NodeId, Owner, Reason, Run, Task, TaskId, TenantId, Transition};
 use carillon::store::{
     Backfill, BackfillStore, Beat, ClaimStore, ClusterStore, Counted, Counting, DefinitionStore, DispatchStore,
     DispatchedRun, DueRange, EndedPage, EndedRun, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Fence, FoundTasks,
-    HeartbeatVerdict, HousekeepingStore, LeaseName, LeftOut, Member, MissedQuestion, NewTask, NodeHeartbeat,
-    NodeInfo, NodeState, OutboxRound, OutboxStore, OutcomeStore, Part, PermitStore, PlanStore, Purged, Registration,
-    Result, RuleStore, RunDispatch, Share, SignedHeartbeat, Signer, SqlStore,
-    StatisticsStore, Suspect, Suspects, TaskChange, TaskView, UnclaimedEnd, Unsent,
+    HeartbeatVerdict, HousekeepingStore, LeaseName, LeftOut, Member, MissedQuestion, NewTask, NodeHeartbeat, NodeInfo,
+    NodeState, OutboxRound, OutboxStore, OutcomeStore, Part, PermitStore, PlanStore, Purged, Registration, Result,
+    RuleStore, RunDispatch, Share, SignedHeartbeat, Signer, SqlStore, StatisticsStore, Suspect, Suspects, TaskChange,
+    TaskView, UnclaimedEnd, Unsent,
 };
 use carillon_protocol::{Register, RunKey, RunResult};
 use std::collections::HashSet;
@@ -52,10 +50,10 @@ impl SimStore {
         Self { rows: ModelStore::over(Some(sqlite.database()), time, trace), sqlite: Some(sqlite) }
     }
 
-    /// The same database seen through a node's gate.
+    /// The same database seen through a node's gate, over connections of its own.
     #[must_use]
     pub fn through(&self, gate: Arc<Gate>) -> Self {
-        Self { rows: self.rows.through(gate), sqlite: self.sqlite.clone() }
+        Self { rows: self.rows.through(gate), sqlite: self.sqlite.as_ref().map(Sqlite::anew) }
     }
 
     /// Looks at the rows, past every gate.

@@ -54,6 +54,11 @@ impl Sqlite {
         Self { sql, looker, database }
     }
 
+    /// The same database over connections of its own.
+    pub(super) fn anew(&self) -> Self {
+        Self { sql: block_on(connect(&self.database)), ..self.clone() }
+    }
+
     pub(super) fn database(&self) -> Arc<SimulatedSqlite> {
         self.database.clone()
     }
@@ -86,7 +91,8 @@ impl Sqlite {
     /// Nothing that ships writes logs of long ago.
     pub(super) async fn write_history(&self, task: TaskId, logs: i64, at: i64) -> Result<()> {
         let ids = IdSource::new(NodeId(NODE_NUMBER_MAX));
-        let rows: Vec<(LogId, i64)> = (0..logs).map(|number| at + number * 1_000).map(|at| (ids.next(at), at)).collect();
+        let rows: Vec<(LogId, i64)> =
+            (0..logs).map(|number| at + number * 1_000).map(|at| (ids.next(at), at)).collect();
         let rows = serde_json::to_string(&rows.iter().map(|(id, at)| (id.0, at)).collect::<Vec<_>>()).expect("JSON");
         let insert = "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, \
             shard_total, bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, \

@@ -14,7 +14,7 @@ use carillon::workers::{EngineParts, EnginePeriods, Workers};
 use carillon_protocol::exchange::{Answer, Request};
 use carillon_simulation::executor::NodeServer;
 use carillon_simulation::keys::AppKeys;
-use carillon_simulation::{Gate, SimStore, SimClock, SimTransport, Trace, knock};
+use carillon_simulation::{Gate, SimClock, SimStore, SimTransport, Trace, knock};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;

@@ -16,7 +16,7 @@ use carillon_simulation::random::SeededRandom;
 use carillon_simulation::store::LogRow;
 use carillon_simulation::store::admin::new_task;
 use carillon_simulation::{
-    Dice, Endpoint, Gate, Ledger, SimStore, Net, SimCarrier, SimClock, SimExecutor, SimTime, SimTransport, Trace,
+    Dice, Endpoint, Gate, Ledger, Net, SimCarrier, SimClock, SimExecutor, SimStore, SimTime, SimTransport, Trace,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
