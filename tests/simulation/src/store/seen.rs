@@ -107,7 +107,7 @@ pub(super) async fn note(sql: &SqlStore, state: &mut State, seen: Vec<Seen>, at:
 impl State {
     fn put_logs(&mut self, rows: Vec<DispatchedRun>) {
         for DispatchedRun { run, node_id, dispatched_at, finished_at, stopping } in rows {
-            let row = LogRow { node_id, dispatched_at, finished_at, stopping, ..LogRow::new(run) };
+            let row = LogRow { node_id, stopping, dispatched_at, finished_at, ..LogRow::new(run) };
             self.logs.insert(row.run.id, row);
         }
     }
