@@ -141,7 +141,8 @@ impl ModelStore {
         };
         if let Some(gate) = &self.gate {
             let fails = done.as_ref().is_err_and(|error| error.kind() == StoreErrorKind::Unavailable);
-            if given_up.is_some() && fails {
+            if let Some(statement) = given_up.filter(|_| fails) {
+                self.shared.trace.add(format!("a node gives up statement {statement} of {action}"));
                 return Err(gate.not_answered(action).await);
             }
             gate.back(action).await?;

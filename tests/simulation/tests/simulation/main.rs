@@ -18,6 +18,7 @@ mod report;
 mod seeds;
 mod settings;
 mod shrink;
+mod sqlite_stories;
 mod stories;
 mod tasks;
 mod world;

@@ -24,7 +24,7 @@ pub const OVER_MODEL: Seeds = Seeds { default: 50, count: "CARILLON_SIM_SEEDS", 
 
 /// Over what ships, on SQLite.
 pub const OVER_SQLITE: Seeds = Seeds {
-    default: 8,
+    default: 3,
     count: "CARILLON_SIM_SEEDS_OVER_SQLITE",
     setup: |seed| Setup { over_sqlite: true, ..Setup::of(seed) },
 };
