@@ -136,8 +136,10 @@ pub(super) async fn open(
 /// become savepoints, the first of which that is rolled back leaves a transaction that nothing ends any more, and nothing after it
 /// is ever committed. So such a connection is not used again.
 async fn is_out_of_transactions(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    // A transaction that was dropped has been rolled back by then.
-    connection.ping().await?;
+    if connection.is_in_transaction() {
+        // One that was dropped has been rolled back by then.
+        connection.ping().await?;
+    }
     Ok(!connection.is_in_transaction())
 }
 
