@@ -144,6 +144,11 @@ impl Membership {
         self.clock.now_ms() - self.contact().last <= self.offline_after_ms
     }
 
+    /// Whether it may declare others dead, now: the view may be from before a pause.
+    pub fn is_settled(&self) -> bool {
+        self.view().settled
+    }
+
     /// Reads who is alive; returns whether that changed.
     pub async fn look(&self) -> Result<bool> {
         let nodes = self.store.nodes().await?;

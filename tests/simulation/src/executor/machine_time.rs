@@ -2,6 +2,7 @@
 
 use crate::SimTime;
 use carillon_executor::simulation::TimeSource;
+use carillon_protocol::LocalInstant;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -51,8 +52,9 @@ impl Pace {
 }
 
 impl TimeSource for MachineTime {
-    fn monotonic_us(&self) -> i64 {
-        self.pace.lock().unwrap().at(self.time.now_us())
+    fn local(&self) -> LocalInstant {
+        let us = self.pace.lock().unwrap().at(self.time.now_us());
+        LocalInstant { free_us: us, steered_us: us }
     }
 
     fn wall_ms(&self) -> i64 {
