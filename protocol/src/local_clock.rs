@@ -11,8 +11,10 @@
 //! A virtual machine that its host stops, or restores from a snapshot, without telling it is not suspended in this sense:
 //! none of its clocks may notice.
 
+mod kernel;
+
+use kernel::Kernel;
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The clocks of a kernel, ns, each since an instant of its own.
 pub trait KernelClocks: Debug + Send + Sync {
@@ -45,7 +47,7 @@ impl LocalClock {
     /// This machine's.
     #[must_use]
     pub fn machine() -> Self {
-        Self::over(Kernel::default())
+        Self::over(Kernel::new())
     }
 
     /// Over these clocks.
@@ -58,74 +60,5 @@ impl LocalClock {
     pub fn now(&self) -> LocalInstant {
         let us = self.kernel.monotonic_ns() / 1_000;
         LocalInstant { free_us: us, steered_us: us }
-    }
-}
-
-/// The kernel's clocks.
-#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-#[derive(Debug, Default)]
-struct Kernel;
-
-#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-fn read_ns(clock: rustix::time::ClockId) -> i64 {
-    let time = rustix::time::clock_gettime(clock);
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-impl KernelClocks for Kernel {
-    fn raw_ns(&self) -> i64 {
-        read_ns(rustix::time::ClockId::MonotonicRaw)
-    }
-
-    fn monotonic_ns(&self) -> i64 {
-        read_ns(rustix::time::ClockId::Monotonic)
-    }
-
-    fn boot_ns(&self) -> i64 {
-        read_ns(rustix::time::ClockId::Boottime)
-    }
-}
-
-/// There `CLOCK_MONOTONIC` counts suspensions; it alone is asked.
-#[cfg(target_vendor = "apple")]
-impl KernelClocks for Kernel {
-    fn raw_ns(&self) -> i64 {
-        read_ns(rustix::time::ClockId::Monotonic)
-    }
-
-    fn monotonic_ns(&self) -> i64 {
-        self.raw_ns()
-    }
-
-    fn boot_ns(&self) -> i64 {
-        self.raw_ns()
-    }
-}
-
-/// What the standard library offers.
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
-#[derive(Debug)]
-struct Kernel(std::time::Instant);
-
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
-impl Default for Kernel {
-    fn default() -> Self {
-        Self(std::time::Instant::now())
-    }
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
-impl KernelClocks for Kernel {
-    fn raw_ns(&self) -> i64 {
-        i64::try_from(self.0.elapsed().as_nanos()).unwrap_or(i64::MAX)
-    }
-
-    fn monotonic_ns(&self) -> i64 {
-        self.raw_ns()
-    }
-
-    fn boot_ns(&self) -> i64 {
-        self.raw_ns()
     }
 }
