@@ -146,7 +146,7 @@ impl Membership {
 
     /// Whether it may declare others dead, now: the view may be from before a pause.
     pub fn is_settled(&self) -> bool {
-        self.view().settled
+        self.view().settled && self.contact().judge(self.clock.now_ms(), self.offline_after_ms).0
     }
 
     /// Reads who is alive; returns whether that changed.
