@@ -17,6 +17,9 @@ pub trait Clock: Send + Sync {
         self.now_us().div_euclid(1_000)
     }
 
+    /// This machine's own clock, µs since any instant: nobody sets or slews it, and it counts suspensions.
+    fn local_us(&self) -> i64;
+
     /// Takes one reading of the database's clock, for a clock that is kept in step with it.
     async fn observe(&self, _store: &dyn ClusterStore) -> Result<()> {
         Ok(())
@@ -57,6 +60,10 @@ impl Clock for ClusterClock {
     fn now_us(&self) -> i64 {
         // It is known: nobody has this clock before its first readings.
         self.database.at(self.machine.now()).unwrap_or(0)
+    }
+
+    fn local_us(&self) -> i64 {
+        self.machine.now().free_us
     }
 
     async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {

@@ -63,6 +63,10 @@ impl World {
         EPOCH_US + self.0.true_us.load(Relaxed)
     }
 
+    fn sets_the_database_back(&self, us: i64) {
+        self.0.true_us.fetch_sub(us, Relaxed);
+    }
+
     async fn clock(&self) -> Arc<ClusterClock> {
         Arc::new(ClusterClock::synchronised_over(LocalClock::over(self.clone()), self).await.unwrap())
     }
@@ -135,6 +139,20 @@ async fn after_a_suspension_a_node_counts_as_out_of_contact() {
     assert!(!node.is_settled());
     beats_for(&world, &node, 2).await;
     assert!(node.is_settled());
+}
+
+#[tokio::test]
+async fn what_a_database_s_clock_does_makes_contact_last_no_longer() {
+    let world = World::default();
+    let clock = world.clock().await;
+    let node = Membership::join(Arc::new(world.clone()), clock.clone(), &NodeInfo::default(), 10_000).await.unwrap();
+    world.sets_the_database_back(3_600 * SECOND_US);
+    // It can be read, and not written to.
+    for _ in 0..11 {
+        world.passes(SECOND_US);
+        clock.observe(&world).await.unwrap();
+    }
+    assert!(!node.in_touch(), "it would tell executors to go on for an hour");
 }
 
 #[tokio::test]
