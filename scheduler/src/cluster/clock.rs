@@ -1,12 +1,10 @@
 //! The cluster clock: the database's, estimated from round trips and carried on by this
-//! process's monotonic clock, so that no machine's wall clock decides when something fires.
+//! machine's own clock, so that no machine's wall clock decides when something fires.
 
 use crate::store::{ClockReading, ClusterStore, Result};
 use async_trait::async_trait;
-use carillon_protocol::{Estimate, OffsetEstimator};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use carillon_protocol::{LocalClock, RemoteClock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Cluster time, handed in wherever time matters.
 #[async_trait]
@@ -18,6 +16,9 @@ pub trait Clock: Send + Sync {
     fn now_ms(&self) -> i64 {
         self.now_us().div_euclid(1_000)
     }
+
+    /// This machine's own clock, µs since any instant: nobody sets or slews it, and it counts suspensions.
+    fn local_us(&self) -> i64;
 
     /// Takes one reading of the database's clock, for a clock that is kept in step with it.
     async fn observe(&self, _store: &dyn ClusterStore) -> Result<()> {
@@ -33,51 +34,52 @@ pub trait Clock: Send + Sync {
 /// The production clock.
 #[derive(Debug)]
 pub struct ClusterClock {
-    origin: Instant,
-    /// Of the newest [`Estimate`].
-    base_us: AtomicI64,
-    estimator: Mutex<OffsetEstimator>,
+    machine: LocalClock,
+    database: RemoteClock,
 }
 
 impl ClusterClock {
     /// A clock that agrees with `store`'s after a few first readings.
     pub async fn synchronised(store: &dyn ClusterStore) -> Result<Self> {
+        Self::synchronised_over(LocalClock::machine(), store).await
+    }
+
+    /// The same over the clock of a given machine.
+    pub async fn synchronised_over(machine: LocalClock, store: &dyn ClusterStore) -> Result<Self> {
         const FIRST_READINGS: usize = 5;
-        let clock = Self { origin: Instant::now(), base_us: AtomicI64::new(0), estimator: Mutex::default() };
+        let clock = Self { machine, database: RemoteClock::default() };
         for _ in 0..FIRST_READINGS {
             clock.observe(store).await?;
         }
         Ok(clock)
-    }
-
-    fn monotonic_us(&self) -> i64 {
-        i64::try_from(self.origin.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 }
 
 #[async_trait]
 impl Clock for ClusterClock {
     fn now_us(&self) -> i64 {
-        Estimate::of_base(self.base_us.load(Ordering::Relaxed)).at(self.monotonic_us())
+        // It is known: nobody has this clock before its first readings.
+        self.database.at(self.machine.now()).unwrap_or(0)
+    }
+
+    fn local_us(&self) -> i64 {
+        self.machine.now().free_us
     }
 
     async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
-        let sent = self.monotonic_us();
-        let remote = store.now_us().await?;
-        let received = self.monotonic_us();
-        // A poisoned lock only means that a reading was lost; the estimator is whole.
-        let mut estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // `monotonic_us` truncates up to 1 µs; without the addition the estimate could lead by that.
-        self.base_us.store(estimator.observe(sent, received + 1, remote).base_us(), Ordering::Relaxed);
+        let sent = self.machine.now();
+        let remote_us = store.now_us().await?;
+        self.database.observe(sent, self.machine.now(), remote_us);
         Ok(())
     }
 
     fn reading(&self) -> Option<ClockReading> {
-        let estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let uncertainty_us = estimator.error_us()?;
-        drop(estimator);
+        let uncertainty_us = self.database.error_us()?;
         let own = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
         let own_us = i64::try_from(own.as_micros()).ok()?;
         Some(ClockReading { offset_ms: (own_us - self.now_us()) / 1_000, uncertainty_us })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,11 +111,12 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
     pub async fn tick(&self) -> Result<usize> {
         let view = self.membership.view();
         let looks = self.rounds.begin(&view.live, self.registry.departures(), self.clock.now_ms());
+        let is_settled = self.membership.is_settled();
         let mut moved = 0;
-        if view.settled && looks.at_nodes {
+        if is_settled && looks.at_nodes {
             moved += self.return_queues_of_the_dead(&view.live).await?;
         }
-        if view.settled && looks.at_executors {
+        if is_settled && looks.at_executors {
             moved += self.end_of_executors(view.contact_since).await?;
         }
         moved += self.never_accepted(&view.live).await?;
@@ -127,7 +128,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
             self.store.settle_parents(&parents, self.clock.now_ms()).await?;
             self.ended.note(parents);
         }
-        self.rounds.end(view.settled);
+        self.rounds.end(is_settled);
         Ok(moved)
     }
 

@@ -85,6 +85,10 @@ impl Clock for SimClock {
         self.time.now_us() - self.lag_us.load(Ordering::Relaxed)
     }
 
+    fn local_us(&self) -> i64 {
+        self.time.now_us()
+    }
+
     /// Asks as the product's clock does, and lags as before.
     async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
         store.now_us().await.map(drop)

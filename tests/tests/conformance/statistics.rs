@@ -56,6 +56,10 @@ impl Clock for SetClock {
     fn now_us(&self) -> i64 {
         self.0.load(Ordering::Relaxed) * 1_000
     }
+
+    fn local_us(&self) -> i64 {
+        self.now_us()
+    }
 }
 
 /// A fresh database and who counts on it.
