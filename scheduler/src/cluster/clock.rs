@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use carillon_protocol::{Estimate, OffsetEstimator};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
 
 /// Cluster time, handed in wherever time matters.
 #[async_trait]
@@ -33,6 +34,7 @@ pub trait Clock: Send + Sync {
 /// The production clock.
 #[derive(Debug)]
 pub struct ClusterClock {
+    /// Of the runtime's clock, which a simulator turns.
     origin: Instant,
     /// Of the newest [`Estimate`].
     base_us: AtomicI64,

@@ -99,7 +99,7 @@ impl<'a> Evidence<'a> {
             let mut earlier = self.rows_of(row.run.task_id).filter(|other| other.run.fire_time <= due);
             let blocks = |other: &LogRow| {
                 let attempts = self.state.dispatch_marks.range((other.run.id, 0)..(LogId(other.run.id.0 + 1), 0));
-                let lasted = |key| self.state.ends.get(key).is_none_or(|end| end.at >= due);
+                let lasted = |key| self.state.ends.get(key).is_none_or(|end| end.at >= self.clock.first(due));
                 other.run.id != row.run.id && attempts.map(|(key, _)| key).any(lasted)
             };
             if !earlier.any(blocks) {
@@ -154,7 +154,7 @@ impl<'a> Evidence<'a> {
                 Some(row) => row.finished_at,
                 None => change.from,
             };
-            if end + change.spec.interval_ms + CHAINED_WITHIN_MS < stop.from {
+            if self.clock.last(end + change.spec.interval_ms) + CHAINED_WITHIN_MS < stop.at {
                 let detail = format!("task {} had no fire from {end} until {}", change.task, stop.from);
                 self.breaks("P12 a delay goes on", last.map(|row| row.run.id), detail);
             }
@@ -216,9 +216,13 @@ impl<'a> Evidence<'a> {
         self.state.changes.iter().filter(is_delay).cloned().collect()
     }
 
-    /// The runs of a definition, in the order of their fires.
+    /// The runs of a definition, in the order in which they were written: that is not the order of their fires where the clock
+    /// was set back.
     fn chain_of(&self, change: &Redefinition) -> Vec<LogRow> {
-        self.rows_of(change.task).filter(|row| row.run.revision == change.revision).cloned().collect()
+        let of_it = self.rows_of(change.task).filter(|row| row.run.revision == change.revision);
+        let mut chain: Vec<LogRow> = of_it.cloned().collect();
+        chain.sort_by_key(|row| row.run.seq);
+        chain
     }
 
     /// Whether the task was started when the end of another's run was followed up.
