@@ -1,7 +1,7 @@
 //! What the database's clock said when. Rows carry its times; what really happened, and when something went wrong, is known by
 //! true time. Between the instants at which it was set the clock goes with true time.
 
-use super::Evidence;
+use super::{Evidence, READ_MS};
 use carillon_simulation::ClockStep;
 use carillon_simulation::executor::Start;
 
@@ -39,13 +39,14 @@ impl DatabaseClock {
         within.map(|stretch| stretch.ahead_ms).max().unwrap_or(0)
     }
 
-    /// When it said so, or later, for the first time; true time.
+    /// When somebody could take it to say so, or later, for the first time; true time. Who has not read it since it was set
+    /// goes on by what it said before.
     pub fn first(&self, shown: i64) -> i64 {
         let reaches = |stretch: &Stretch| {
             let at = (shown.saturating_sub(stretch.ahead_ms)).max(stretch.from);
-            (at < stretch.until).then_some(at)
+            (at < stretch.until.saturating_add(READ_MS)).then_some(at)
         };
-        self.stretches.iter().find_map(reaches).unwrap_or(i64::MAX)
+        self.stretches.iter().filter_map(reaches).min().unwrap_or(i64::MAX)
     }
 
     /// Since when it has said so, or later, for good; true time.
@@ -68,7 +69,8 @@ impl Evidence<'_> {
 fn a_clock_that_is_set_forward_leaves_times_out() {
     let clock = DatabaseClock::of(&[ClockStep { at: 100, ahead_ms: 50 }]);
     assert_eq!([99, 100, 101].map(|at| clock.at(at)), [99, 150, 151]);
-    assert_eq!([99, 100, 149, 150, 151].map(|shown| clock.first(shown)), [99, 100, 100, 100, 101]);
+    let later = 100 + READ_MS;
+    assert_eq!([99, 149, later, later + 50].map(|shown| clock.first(shown)), [99, 100, later - 50, later]);
     assert_eq!([99, 100, 149, 150, 151].map(|shown| clock.last(shown)), [99, 100, 100, 100, 101]);
 }
 
@@ -76,7 +78,8 @@ fn a_clock_that_is_set_forward_leaves_times_out() {
 fn a_clock_that_is_set_back_says_times_twice() {
     let clock = DatabaseClock::of(&[ClockStep { at: 100, ahead_ms: -50 }]);
     assert_eq!([99, 100, 150].map(|at| clock.at(at)), [99, 50, 100]);
-    assert_eq!([49, 50, 51, 99, 100].map(|shown| clock.first(shown)), [49, 50, 51, 99, 150]);
+    let later = 100 + READ_MS;
+    assert_eq!([49, 99, later - 1, later].map(|shown| clock.first(shown)), [49, 99, later - 1, later + 50]);
     assert_eq!([49, 50, 51, 99, 100].map(|shown| clock.last(shown)), [49, 50, 101, 149, 150]);
     assert_eq!([clock.most_ahead(90, 120), clock.most_ahead(100, 120)], [0, -50]);
 }
