@@ -20,6 +20,11 @@ pub trait Clock: Send + Sync {
         self.now_us().div_euclid(1_000)
     }
 
+    /// What this machine's own clock says, epoch ms. It decides nothing but whether the database's clock can be believed.
+    fn here_ms(&self) -> i64 {
+        chrono::Utc::now().timestamp_millis()
+    }
+
     /// Takes one reading of the database's clock, for a clock that is kept in step with it.
     async fn observe(&self, _store: &dyn ClusterStore) -> Result<()> {
         Ok(())
