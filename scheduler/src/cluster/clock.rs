@@ -4,8 +4,8 @@
 use crate::store::{ClockReading, ClusterStore, Result};
 use async_trait::async_trait;
 use carillon_protocol::{Estimate, OffsetEstimator};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
@@ -28,6 +28,11 @@ pub trait Clock: Send + Sync {
     /// Takes one reading of the database's clock, for a clock that is kept in step with it.
     async fn observe(&self, _store: &dyn ClusterStore) -> Result<()> {
         Ok(())
+    }
+
+    /// How often the database's clock was found to have been set: times from before and after that cannot be compared.
+    fn times_set(&self) -> u64 {
+        0
     }
 
     /// How this machine's own clock stands to it, if that is measured. Informational only: nothing depends on it.
@@ -57,6 +62,11 @@ impl ClusterClock {
         Ok(clock)
     }
 
+    /// A poisoned lock only means that a reading was lost; the estimator is whole.
+    fn estimator(&self) -> MutexGuard<'_, OffsetEstimator> {
+        self.estimator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn monotonic_us(&self) -> i64 {
         i64::try_from(self.origin.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
@@ -72,15 +82,18 @@ impl Clock for ClusterClock {
         let sent = self.monotonic_us();
         let remote = store.now_us().await?;
         let received = self.monotonic_us();
-        // A poisoned lock only means that a reading was lost; the estimator is whole.
-        let mut estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut estimator = self.estimator();
         // `monotonic_us` truncates up to 1 µs; without the addition the estimate could lead by that.
         self.base_us.store(estimator.observe(sent, received + 1, remote).base_us(), Ordering::Relaxed);
         Ok(())
     }
 
+    fn times_set(&self) -> u64 {
+        self.estimator().times_set()
+    }
+
     fn reading(&self) -> Option<ClockReading> {
-        let estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let estimator = self.estimator();
         let uncertainty_us = estimator.error_us()?;
         drop(estimator);
         let own = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;

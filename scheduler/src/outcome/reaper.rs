@@ -16,8 +16,8 @@ use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
 use crate::store::{
-    BATCH_MAX, ClaimStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, OutcomeStore, PlanStore, Result,
-    Suspect, Suspects,
+    BATCH_MAX, ClaimStore, ClusterStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, OutcomeStore,
+    PlanStore, Result, Suspect, Suspects,
 };
 use carillon_protocol::RunKey;
 use futures_util::future::join_all;
@@ -87,7 +87,7 @@ pub struct ReaperParts<S: ?Sized> {
     pub ended: Arc<EndedRuns>,
 }
 
-impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + ?Sized> Reaper<S> {
+impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 'static> Reaper<S> {
     /// Over the node's parts.
     pub fn new(parts: ReaperParts<S>, settings: ReaperSettings) -> Self {
         let ReaperParts { store, clock, membership, registry, rules, transport, canceller, tasks, ended } = parts;
@@ -182,15 +182,23 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
     async fn denied(&self, mut suspects: Suspects) -> Result<usize> {
         let mut moved = 0;
         while let Some(page) = self.next_page(&mut suspects).await? {
-            let denied = page.into_iter().filter(|suspect| {
-                let run = RunKey(suspect.log.0, suspect.attempt);
-                self.registry.denies(suspect.executor_id, run, self.accepted_by(suspect.dispatched_at))
-            });
-            let lost = self.unchanged(denied.collect()).await?;
+            let denied: Vec<Suspect> = page.into_iter().filter(|suspect| self.is_denied(suspect)).collect();
+            if denied.is_empty() {
+                continue;
+            }
+            // They may be dispatched by a clock that was set since it was read here last.
+            self.clock.observe(&*self.store).await?;
+            let denied = denied.into_iter().filter(|suspect| self.is_denied(suspect)).collect();
+            let lost = self.unchanged(denied).await?;
             moved +=
                 self.decide(lost.into_iter().map(|dispatched| (dispatched, Reason::Undelivered)).collect()).await?;
         }
         Ok(moved)
+    }
+
+    fn is_denied(&self, suspect: &Suspect) -> bool {
+        let (run, after) = (RunKey(suspect.log.0, suspect.attempt), self.accepted_by(suspect.dispatched_at));
+        self.registry.denies(suspect.executor_id, run, after, self.clock.times_set())
     }
 
     /// The suspects behind those of the last call; `None` when there are no more.

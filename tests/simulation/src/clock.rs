@@ -142,6 +142,15 @@ impl Clock for SimClock {
         now - self.lag_us.load(Ordering::Relaxed)
     }
 
+    fn times_set(&self) -> u64 {
+        self.of_process().map_or(0, |clock| clock.times_set())
+    }
+
+    /// A machine with a time service.
+    fn here_ms(&self) -> i64 {
+        self.time.now_ms()
+    }
+
     async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
         match self.of_process() {
             Some(clock) => clock.observe(store).await,
