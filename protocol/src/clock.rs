@@ -78,7 +78,6 @@ const fn drift(us: i64) -> i64 {
 pub struct OffsetEstimator {
     /// Oldest first.
     readings: VecDeque<Reading>,
-    times_set: u64,
 }
 
 impl OffsetEstimator {
@@ -94,16 +93,9 @@ impl OffsetEstimator {
         if lower > upper + DISAGREEMENT_MAX_US {
             self.readings.clear();
             self.readings.push_back(reading);
-            self.times_set += 1;
             return Estimate::new(received_us, reading.lower_us);
         }
         Estimate::new(received_us, lower)
-    }
-
-    /// How often the remote clock was found to have been set.
-    #[must_use]
-    pub const fn times_set(&self) -> u64 {
-        self.times_set
     }
 
     /// How wrong the offset can be at most, µs (the remaining interval); `None` before the
@@ -134,9 +126,7 @@ mod tests {
         let mut estimator = OffsetEstimator::default();
         estimator.observe(0, 100, 1_000_050);
         assert_eq!(estimator.observe(1_000, 1_100, 501_050).at(1_100), 501_049);
-        assert_eq!((estimator.error_us(), estimator.times_set()), (Some(100), 1));
-        estimator.observe(2_000, 2_100, 502_050);
-        assert_eq!(estimator.times_set(), 1, "what agrees with the clock that was set is no news");
+        assert_eq!(estimator.error_us(), Some(100));
     }
 
     proptest! {

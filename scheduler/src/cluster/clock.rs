@@ -4,8 +4,8 @@
 use crate::store::{ClockReading, ClusterStore, Result};
 use async_trait::async_trait;
 use carillon_protocol::{Estimate, OffsetEstimator};
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
@@ -30,7 +30,8 @@ pub trait Clock: Send + Sync {
         Ok(())
     }
 
-    /// How often the database's clock was found to have been set: times from before and after that cannot be compared.
+    /// How often the database's clock was found to have been set, by more than servers of one database may differ: times from
+    /// before and after that cannot be compared.
     fn times_set(&self) -> u64 {
         0
     }
@@ -41,6 +42,10 @@ pub trait Clock: Send + Sync {
     }
 }
 
+/// The clock counts as set when the estimate changes by more than this, µs. By less, servers of one database may differ
+/// whose clocks are read in turn, and those who compare times leave more room.
+const SET_MIN_US: u64 = 250_000;
+
 /// The production clock.
 #[derive(Debug)]
 pub struct ClusterClock {
@@ -48,6 +53,7 @@ pub struct ClusterClock {
     origin: Instant,
     /// Of the newest [`Estimate`].
     base_us: AtomicI64,
+    times_set: AtomicU64,
     estimator: Mutex<OffsetEstimator>,
 }
 
@@ -55,16 +61,16 @@ impl ClusterClock {
     /// A clock that agrees with `store`'s after a few first readings.
     pub async fn synchronised(store: &dyn ClusterStore) -> Result<Self> {
         const FIRST_READINGS: usize = 5;
-        let clock = Self { origin: Instant::now(), base_us: AtomicI64::new(0), estimator: Mutex::default() };
+        let clock = Self {
+            origin: Instant::now(),
+            base_us: AtomicI64::new(0),
+            times_set: AtomicU64::new(0),
+            estimator: Mutex::default(),
+        };
         for _ in 0..FIRST_READINGS {
             clock.observe(store).await?;
         }
         Ok(clock)
-    }
-
-    /// A poisoned lock only means that a reading was lost; the estimator is whole.
-    fn estimator(&self) -> MutexGuard<'_, OffsetEstimator> {
-        self.estimator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn monotonic_us(&self) -> i64 {
@@ -82,18 +88,22 @@ impl Clock for ClusterClock {
         let sent = self.monotonic_us();
         let remote = store.now_us().await?;
         let received = self.monotonic_us();
-        let mut estimator = self.estimator();
+        // A poisoned lock only means that a reading was lost; the estimator is whole.
+        let mut estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         // `monotonic_us` truncates up to 1 µs; without the addition the estimate could lead by that.
-        self.base_us.store(estimator.observe(sent, received + 1, remote).base_us(), Ordering::Relaxed);
+        let base_us = estimator.observe(sent, received + 1, remote).base_us();
+        if base_us.abs_diff(self.base_us.swap(base_us, Ordering::Relaxed)) > SET_MIN_US {
+            self.times_set.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(())
     }
 
     fn times_set(&self) -> u64 {
-        self.estimator().times_set()
+        self.times_set.load(Ordering::Relaxed)
     }
 
     fn reading(&self) -> Option<ClockReading> {
-        let estimator = self.estimator();
+        let estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let uncertainty_us = estimator.error_us()?;
         drop(estimator);
         let own = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
