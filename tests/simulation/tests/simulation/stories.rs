@@ -337,6 +337,14 @@ fn what_all_trace_is_lost_of_starts_no_earlier() {
     }
 }
 
+/// The database's clock is set back beyond the start of all tasks, while runs with a delay go on.
+#[test]
+fn a_delay_goes_on_when_the_clock_is_set_back() {
+    for seed in 0..SEEDS {
+        holds(seed, LEAD_MS, &[at(13_051, Fault::ClockSet { by: -19_321, undone_after: Some(9_633) })]);
+    }
+}
+
 /// The database's clock is set forward, and back again; meanwhile executors turn to another node. What they said to the first one
 /// when the clock was ahead was not said after what is dispatched now, though its time is later.
 #[test]
