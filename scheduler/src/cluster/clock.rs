@@ -36,6 +36,12 @@ pub trait Clock: Send + Sync {
         0
     }
 
+    /// What this clock said, ms, before the database's was last found to have been set back; 0 for never. Until then things were
+    /// done whose times the clock says once more afterwards.
+    fn set_back_from(&self) -> i64 {
+        0
+    }
+
     /// How this machine's own clock stands to it, if that is measured. Informational only: nothing depends on it.
     fn reading(&self) -> Option<ClockReading> {
         None
@@ -54,6 +60,7 @@ pub struct ClusterClock {
     /// Of the newest [`Estimate`].
     base_us: AtomicI64,
     times_set: AtomicU64,
+    set_back_from: AtomicI64,
     estimator: Mutex<OffsetEstimator>,
 }
 
@@ -65,6 +72,7 @@ impl ClusterClock {
             origin: Instant::now(),
             base_us: AtomicI64::new(0),
             times_set: AtomicU64::new(0),
+            set_back_from: AtomicI64::new(0),
             estimator: Mutex::default(),
         };
         for _ in 0..FIRST_READINGS {
@@ -92,14 +100,23 @@ impl Clock for ClusterClock {
         let mut estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         // `monotonic_us` truncates up to 1 µs; without the addition the estimate could lead by that.
         let base_us = estimator.observe(sent, received + 1, remote).base_us();
-        if base_us.abs_diff(self.base_us.swap(base_us, Ordering::Relaxed)) > SET_MIN_US {
+        let before_us = self.base_us.swap(base_us, Ordering::Relaxed);
+        if base_us.abs_diff(before_us) > SET_MIN_US {
             self.times_set.fetch_add(1, Ordering::Relaxed);
+        }
+        if base_us < before_us - SET_MIN_US as i64 {
+            let said_us = Estimate::of_base(before_us).at(received);
+            self.set_back_from.fetch_max(said_us.div_euclid(1_000), Ordering::Relaxed);
         }
         Ok(())
     }
 
     fn times_set(&self) -> u64 {
         self.times_set.load(Ordering::Relaxed)
+    }
+
+    fn set_back_from(&self) -> i64 {
+        self.set_back_from.load(Ordering::Relaxed)
     }
 
     fn reading(&self) -> Option<ClockReading> {

@@ -276,7 +276,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     async fn fate(&self, end: ExecutorEnd, contact_since: i64) -> Fate {
         let now = self.clock.now_ms();
         if end.gone_at > 0 {
-            return Fate { starts_nothing_after: Some(end.gone_at), dead: true };
+            return Fate { starts_nothing_after: Some(end.gone_at.max(self.done_before())), dead: true };
         }
         // While the database was away no heartbeat could be committed, and executors went on.
         let last_heard = end.heartbeat_at.max(contact_since);
@@ -289,7 +289,15 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         let dead = silent_ms > self.settings.abandon_after_ms + kept_going + MARGIN_MS || self.is_seen_gone(&end).await;
         // Of a process that is gone nothing that is due from now on has started.
         let lease_ends = if dead { now } else { last_heard + self.settings.offline_after_ms + kept_going };
-        Fate { starts_nothing_after: Some(lease_ends), dead }
+        Fate { starts_nothing_after: Some(lease_ends.max(self.done_before())), dead }
+    }
+
+    /// What was due or dispatched by then, ms, may have been started before the clock was set back, whatever time it is now.
+    /// Executors go by what it said before for as long as they have their lease.
+    fn done_before(&self) -> i64 {
+        // What a process that joins after that is told of it.
+        let said = self.clock.set_back_from().max(self.membership.ids_after());
+        said + 2 * self.settings.offline_after_ms
     }
 
     /// Whether somebody else answers in its place. A proxy or a balancer at its address answers for whom it pleases.

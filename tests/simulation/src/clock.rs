@@ -146,6 +146,10 @@ impl Clock for SimClock {
         self.of_process().map_or(0, |clock| clock.times_set())
     }
 
+    fn set_back_from(&self) -> i64 {
+        self.of_process().map_or(0, |clock| clock.set_back_from())
+    }
+
     /// A machine with a time service.
     fn here_ms(&self) -> i64 {
         self.time.now_ms()

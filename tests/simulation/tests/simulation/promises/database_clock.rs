@@ -2,6 +2,7 @@
 //! true time. Between the instants at which it was set the clock goes with true time.
 
 use super::{Evidence, READ_MS};
+use crate::world::LOADED_AHEAD_MS;
 use carillon_simulation::ClockStep;
 use carillon_simulation::executor::Start;
 
@@ -62,6 +63,14 @@ impl Evidence<'_> {
     pub fn due_at(&self, start: &Start) -> i64 {
         let last = self.clock.last(start.due_time);
         if last <= start.at { last } else { self.clock.first(start.due_time).min(start.at) }
+    }
+
+    /// Since when a run that is due at that true time, ms, may have been with a node or an executor: where the clock was set back
+    /// meanwhile, what befell these since then shows only now.
+    pub fn in_memory_from(&self, start: &Start, due_at: i64) -> i64 {
+        let ahead_ms = self.world.shape.lead_ms + LOADED_AHEAD_MS;
+        let from = self.clock.first(start.due_time - ahead_ms);
+        if from < due_at - ahead_ms - READ_MS { from } else { due_at }
     }
 }
 
