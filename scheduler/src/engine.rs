@@ -209,8 +209,10 @@ impl<S: Store + 'static> Engine<S> {
     pub async fn look(&self) -> Result<bool> {
         self.look_at_load();
         let changed = self.membership.look().await?;
-        self.rules.refresh(&*self.store, self.clock.now_ms()).await?;
-        self.registry.refresh(&*self.store, self.executors_alive_since(), self.clock.now_ms()).await?;
+        // Neither waits for the other's success: without executors nothing runs.
+        let registry = self.registry.refresh(&*self.store, self.executors_alive_since(), self.clock.now_ms()).await;
+        let rules = self.rules.refresh(&*self.store, self.clock.now_ms()).await;
+        registry.and(rules)?;
         Ok(changed)
     }
 

@@ -33,6 +33,9 @@ pub struct ReaperSettings {
     pub offline_after_ms: i64,
     /// Executors silent for longer have stopped what they ran.
     pub abandon_after_ms: i64,
+    /// Runs in memory at once; the round goes on behind them: long runs that are well hide no lost ones. As many of the older
+    /// runs that go on are looked at in a round; the next round goes on behind them.
+    pub page_rows: u64,
 }
 
 /// Clocks of executors are estimates: margin when two of them are compared, ms.
@@ -41,14 +44,11 @@ const MARGIN_MS: i64 = 500;
 /// A run that should have started this long ago and has no result is looked at, ms.
 const QUIET_MS: i64 = 2_000;
 
-/// Runs in memory at once; the round goes on behind them: long runs that are well hide no lost ones.
-const PAGE_MAX: u64 = 20_000;
+/// Runs that a node looks at in one go.
+pub const PAGE_ROWS: u64 = 20_000;
 
 /// Runs that should have started within this time are looked at in each round, ms.
 const FRESH_MS: i64 = 10_000;
-
-/// Of runs that are older, and go on, so many are looked at in a round; the next round goes on behind them.
-const OLD_ROWS: u64 = 20_000;
 
 /// The reaper of one node.
 pub struct Reaper<S: ?Sized> {
@@ -165,10 +165,10 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             or_not_by: live.to_vec(),
             until: i64::MAX,
             after: (fresh_from, LogId::NONE),
-            limit: PAGE_MAX,
+            limit: self.settings.page_rows,
         };
         let from = self.rounds.old_from();
-        let end = self.store.dispatched_after(from, OLD_ROWS).await?.filter(|end| *end < fresh_from);
+        let end = self.store.dispatched_after(from, self.settings.page_rows).await?.filter(|end| *end < fresh_from);
         // All of one instant: the next part begins behind it.
         let until = end.map_or(fresh_from, |end| end + 1);
         let old = Suspects { after: (from, LogId::NONE), until, ..fresh.clone() };
@@ -236,7 +236,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             or_not_by: Vec::new(),
             until: i64::MAX,
             after: Suspects::FROM_THE_FIRST,
-            limit: PAGE_MAX,
+            limit: self.settings.page_rows,
         };
         let (mut moved, mut found) = (0, 0);
         while let Some(page) = self.next_page(&mut suspects).await? {
