@@ -65,11 +65,11 @@ impl Evidence<'_> {
         if last <= start.at { last } else { self.clock.first(start.due_time).min(start.at) }
     }
 
-    /// Since when a run that is due at that true time, ms, may have been with a node or an executor: where the clock was set back
+    /// Since when a run that was due at that true time, ms, may have been with a node or an executor: where the clock was set back
     /// meanwhile, what befell these since then shows only now.
-    pub fn in_memory_from(&self, start: &Start, due_at: i64) -> i64 {
+    pub fn in_memory_from(&self, due_time: i64, due_at: i64) -> i64 {
         let ahead_ms = self.world.shape.lead_ms + LOADED_AHEAD_MS;
-        let from = self.clock.first(start.due_time - ahead_ms);
+        let from = self.clock.first(due_time - ahead_ms);
         if from < due_at - ahead_ms - READ_MS { from } else { due_at }
     }
 }

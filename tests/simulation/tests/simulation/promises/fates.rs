@@ -42,7 +42,8 @@ impl Evidence<'_> {
         }
         let spec = &task.view.spec;
         let shown = row.finished_at.max(run.due_time);
-        let (from, until) = (self.clock.first(run.fire_time) - BEFORE_MS, self.clock.last(shown));
+        let from = self.in_memory_from(run.fire_time, self.clock.first(run.fire_time)) - BEFORE_MS;
+        let until = self.clock.last(shown);
         let calm = self.is_calm(from, until) && !self.is_held_back(run.tenant_id, from, until);
         let is = |holds: bool, objection: &'static str| (!holds).then_some(objection);
         let retried = run.failures > spec.max_retries;
