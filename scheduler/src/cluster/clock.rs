@@ -4,6 +4,7 @@
 use crate::store::{ClockReading, ClusterStore, Result};
 use async_trait::async_trait;
 use carillon_protocol::{LocalClock, RemoteClock};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Cluster time, handed in wherever time matters.
@@ -17,6 +18,11 @@ pub trait Clock: Send + Sync {
         self.now_us().div_euclid(1_000)
     }
 
+    /// What this machine's own clock says, epoch ms. It decides nothing but whether the database's clock can be believed.
+    fn here_ms(&self) -> i64 {
+        chrono::Utc::now().timestamp_millis()
+    }
+
     /// This machine's own clock, µs since any instant: nobody sets or slews it, and it counts suspensions.
     fn local_us(&self) -> i64;
 
@@ -25,17 +31,35 @@ pub trait Clock: Send + Sync {
         Ok(())
     }
 
+    /// How often the database's clock was found to have been set, by more than servers of one database may differ: times from
+    /// before and after that cannot be compared.
+    fn times_set(&self) -> u64 {
+        0
+    }
+
+    /// What this clock said, ms, before the database's was last found to have been set back; 0 for never. Until then things were
+    /// done whose times the clock says once more afterwards.
+    fn set_back_from(&self) -> i64 {
+        0
+    }
+
     /// How this machine's own clock stands to it, if that is measured. Informational only: nothing depends on it.
     fn reading(&self) -> Option<ClockReading> {
         None
     }
 }
 
+/// The clock counts as set when the estimate changes by more than this, µs. By less, servers of one database may differ
+/// whose clocks are read in turn, and those who compare times leave more room.
+const SET_MIN_US: u64 = 250_000;
+
 /// The production clock.
 #[derive(Debug)]
 pub struct ClusterClock {
     machine: LocalClock,
     database: RemoteClock,
+    times_set: AtomicU64,
+    set_back_from: AtomicI64,
 }
 
 impl ClusterClock {
@@ -47,7 +71,12 @@ impl ClusterClock {
     /// The same over the clock of a given machine.
     pub async fn synchronised_over(machine: LocalClock, store: &dyn ClusterStore) -> Result<Self> {
         const FIRST_READINGS: usize = 5;
-        let clock = Self { machine, database: RemoteClock::default() };
+        let clock = Self {
+            machine,
+            database: RemoteClock::default(),
+            times_set: AtomicU64::new(0),
+            set_back_from: AtomicI64::new(0),
+        };
         for _ in 0..FIRST_READINGS {
             clock.observe(store).await?;
         }
@@ -69,8 +98,25 @@ impl Clock for ClusterClock {
     async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
         let sent = self.machine.now();
         let remote_us = store.now_us().await?;
-        self.database.observe(sent, self.machine.now(), remote_us);
+        let received = self.machine.now();
+        let before_us = self.database.at(received);
+        self.database.observe(sent, received, remote_us);
+        let Some((before_us, after_us)) = before_us.zip(self.database.at(received)) else { return Ok(()) };
+        if after_us.abs_diff(before_us) > SET_MIN_US {
+            self.times_set.fetch_add(1, Ordering::Relaxed);
+        }
+        if after_us < before_us - SET_MIN_US as i64 {
+            self.set_back_from.fetch_max(before_us.div_euclid(1_000), Ordering::Relaxed);
+        }
         Ok(())
+    }
+
+    fn times_set(&self) -> u64 {
+        self.times_set.load(Ordering::Relaxed)
+    }
+
+    fn set_back_from(&self) -> i64 {
+        self.set_back_from.load(Ordering::Relaxed)
     }
 
     fn reading(&self) -> Option<ClockReading> {
