@@ -315,7 +315,7 @@ mod tests {
     /// An executor of 0.1 also says `Unknown` of what has ended, and a node's clock may lag.
     #[test]
     fn a_run_that_an_executor_does_not_know_may_have_ended_once_it_is_nearly_due() {
-        let run = Run { due_time: 100_000, ..crate::queue::run(1, 100_000) };
+        let run = crate::domain::task_log::test::run_of(1, 100_000);
         let unstarted = |outcome, now| has_not_started(&run, outcome, now);
         assert!(unstarted(CancelOutcome::Unknown, 98_999));
         assert!(!unstarted(CancelOutcome::Unknown, 99_000));

@@ -99,7 +99,11 @@ impl ModelStore {
         work: impl FnOnce(&mut State, i64) -> Result<T> + Send,
     ) -> Result<T> {
         let before = self.shared.save();
-        let done = work(&mut self.shared.state.lock().unwrap(), self.shared.time.now_ms());
+        let done = {
+            let mut state = self.shared.state.lock().unwrap();
+            state.ahead_ms = self.shared.time.ahead_ms();
+            work(&mut state, self.shared.time.now_ms())
+        };
         let later = self.shared.save();
         self.shared.put_back(before);
         done?;
@@ -132,6 +136,7 @@ impl ModelStore {
         }
         let done = {
             let mut state = self.shared.state.lock().unwrap();
+            state.ahead_ms = self.shared.time.ahead_ms();
             if let (Some(sqlite), Some(statement)) = (&self.shared.sqlite, given_up) {
                 sqlite.interrupt(statement);
             }

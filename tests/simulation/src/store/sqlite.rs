@@ -68,7 +68,7 @@ impl Sqlite {
         Self { sql: self.sql.noting(notes), ..self.clone() }
     }
 
-    /// Does what is asked for, at `now` (ms), and notes in `state` what it has changed.
+    /// Does what is asked for, at `now` (true time, ms), and notes in `state` what it has changed.
     pub(super) fn carry_out<T>(
         &self,
         state: &mut State,
@@ -76,7 +76,7 @@ impl Sqlite {
         writes: bool,
         asked: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.database.set_time(now);
+        self.database.set_time(state.clock(now));
         block_on(async {
             let answer = asked.await;
             self.database.interrupt(0);

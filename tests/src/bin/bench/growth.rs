@@ -160,7 +160,14 @@ fn hear_all(engine: &Engine<SqlStore>, growth: &Growth) {
     for id in 1..=growth.executors {
         let runs: HashSet<RunKey> =
             (id..=growth.runs).step_by(growth.executors as usize).map(|run| RunKey(i64::from(run), 1)).collect();
-        let snapshot = Snapshot { taken_at: now, received_at: now, runs, cancelled: HashSet::new(), doubted_until: 0 };
+        let snapshot = Snapshot {
+            taken_at: now,
+            received_at: now,
+            times_set: 0,
+            runs,
+            cancelled: HashSet::new(),
+            doubted_until: 0,
+        };
         engine.registry.heard(ExecutorId(i64::from(id)), snapshot);
     }
 }
