@@ -136,6 +136,7 @@ impl Member {
             description: settings.description.clone(),
             capacity: settings.capacity as u32,
             handlers: settings.handlers.infos.clone(),
+            acknowledged_at: self.acknowledged_at.load(Ordering::Relaxed),
         };
         let answer: NodeReply<Registered> = self.call("/executors/register", &message, REGISTER_TIMEOUT).await?;
         let registered = answer.data;
