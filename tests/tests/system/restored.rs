@@ -1,8 +1,8 @@
 //! A database that was restored from a backup: what had run does not run again before an operator has decided.
 
+use carillon_tests::executor::Options;
 use carillon_tests::node::{QUICK, Settings, TOKEN};
 use carillon_tests::wait::when;
-use carillon_tests::executor::Options;
 use carillon_tests::{App, Executor, Kind, World, await_until, command, now_ms};
 use serde_json::{Value, json};
 use std::collections::HashMap;
