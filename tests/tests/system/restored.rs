@@ -182,6 +182,7 @@ async fn restarted_executors_tell_what_their_predecessors_lived_through(kind: Ki
     let restored = restored(kind, Fate::Dies).await;
     restored.start().await;
     await_until("the past is about to run", 30, || async { when(restored.of_lost("status = 1").await >= 4) }).await;
+    assert!(restored.world.node_logs().contains("run `carillon restored` now"), "nobody tells an operator");
     let journal = restored.executor.journal.to_str().unwrap().to_owned();
     let options = Options { env: &[("CARILLON_JOURNAL_DIR", &journal)], ..Options::default() };
     let executor = restored.world.executor_with("e2", &restored.app, &options).await;
