@@ -5,7 +5,7 @@ use crate::auth::AddressRule;
 use crate::domain::task_log::Status;
 use crate::domain::{ExecutorId, LogId, Owner, Reason, Run, Transition};
 use crate::engine::Engine;
-use crate::store::{Registration, Signer, Store, StoreError, StoreErrorKind};
+use crate::store::{DispatchedRun, Registration, Signer, Store, StoreError, StoreErrorKind};
 use crate::workers::RunEndSignal;
 use carillon_protocol::{
     Code, EXECUTOR_RUNS_MAX, ExecutorSettings, Heartbeat, HeartbeatAck, RESULT_ITEMS_MAX, Register, Registered,
@@ -181,9 +181,11 @@ impl<S: Store + 'static> ExecutorMessages<S> {
                     && executor == executor_id
                     && keys.contains(&RunKey(run.id.0, run.attempt))
             };
-            let changes: Vec<Transition> = rows
-                .iter()
-                .filter(|row| current(&row.run, row.run.executor_id))
+            let held = rows.iter().filter(|row| current(&row.run, row.run.executor_id));
+            let (revoked, held): (Vec<&DispatchedRun>, Vec<&DispatchedRun>) =
+                held.partition(|row| row.stopping.is_revocation());
+            let changes: Vec<Transition> = held
+                .into_iter()
                 .map(|row| {
                     if row.is_stopping() {
                         // A run that was to be stopped has never started.
@@ -194,6 +196,8 @@ impl<S: Store + 'static> ExecutorMessages<S> {
                 })
                 .collect();
             returned += self.engine.store.change(&changes).await?.len() as u64;
+            let revoked: Vec<Run> = revoked.into_iter().map(|row| row.run.clone()).collect();
+            returned += self.engine.canceller.settle_unstarted(&revoked).await?.len() as u64;
         }
         Ok(returned)
     }

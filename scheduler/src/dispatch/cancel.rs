@@ -2,7 +2,7 @@
 
 use super::{EndedRuns, SendError, Transport};
 use crate::cluster::{Clock, Registry};
-use crate::domain::{Executor, ExecutorId, LogId, Reason, Status, Transition};
+use crate::domain::{Executor, ExecutorId, LogId, Reason, Run, Status, Transition};
 use crate::store::{BATCH_MAX, DispatchStore, DispatchedRun, OutcomeStore, Result};
 use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
@@ -98,11 +98,19 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
             took.running.push(dispatched.run.id);
         }
         self.store.leave_running(&started).await?;
-        for batch in unstarted.chunks(BATCH_MAX) {
-            took.dropped.extend(self.store.settle_revoked(batch, self.clock.now_ms()).await?);
-        }
-        self.ended.note(took.dropped.iter().copied());
+        took.dropped = self.settle_unstarted(&unstarted).await?;
         Ok(took)
+    }
+
+    /// Lets revoked runs that have certainly not started go on under the present definition of their task, or end. Answers
+    /// which did, parents that ended with the last of their shards among them.
+    pub async fn settle_unstarted(&self, runs: &[Run]) -> Result<Vec<LogId>> {
+        let mut settled = Vec::new();
+        for batch in runs.chunks(BATCH_MAX) {
+            settled.extend(self.store.settle_revoked(batch, self.clock.now_ms()).await?);
+        }
+        self.ended.note(settled.iter().copied());
+        Ok(settled)
     }
 
     /// Tells executors to stop `runs` (DISPATCHED, no parents), started or not.

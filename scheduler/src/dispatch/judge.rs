@@ -69,8 +69,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         Ok(outgoing_runs)
     }
 
-    /// Edited since: the edit has cancelled the row and this is a copy, which loses at the version; or an attempt of the old
-    /// definition came back after the edit, whose fire may be the new one's.
+    /// Changed since: the change has cancelled the row and this is a copy, which loses at the version; or an attempt of the
+    /// old definition came back after the change, whose fire may be the new one's.
     pub(super) async fn settle_outdated(&self, runs: Vec<Run>) {
         if let Err(error) = self.store.settle_revoked(&runs, self.clock.now_ms()).await {
             self.postpone(runs, &error);
@@ -169,7 +169,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     }
 }
 
-/// A run that the schedule named belongs to the definition that it was written for.
+/// A run belongs to the definition that it was written for, or that has adopted it since.
 fn is_of_old_definition(task: &Task, run: &Run) -> bool {
-    task.revision != run.revision && run.trigger.is_scheduled()
+    task.revision != run.revision
 }

@@ -3,7 +3,7 @@
 use super::SendError;
 use super::dispatcher::{AVOID_MS, Dispatcher};
 use super::outgoing::{OutgoingRun, RoutedRun, item, refused};
-use crate::domain::{Executor, ExecutorId, Reason, Status, Transition};
+use crate::domain::{Executor, ExecutorId};
 use crate::metrics::{METRICS, UNCONFIRMED, UNREACHABLE};
 use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use carillon_protocol::{Dispatch, DispatchAck, DispatchOutcome};
@@ -58,7 +58,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 items: outgoing_runs.iter().map(|outgoing| item(outgoing, accept_until(outgoing))).collect(),
             };
             match self.transport.dispatch(&executor, &message).await {
-                Ok(ack) => return self.sort_out(&executor, outgoing_runs, &ack).await,
+                Ok(ack) => return self.sort_out(&executor, outgoing_runs, &ack),
                 // Once it may have arrived, a later refusal says nothing about the first message.
                 Err(error) if may_have_arrived || matches!(error, SendError::Unknown(_)) => {
                     may_have_arrived = true;
@@ -76,24 +76,13 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         }
     }
 
-    async fn sort_out(
-        &self,
-        executor: &Executor,
-        outgoing_runs: Vec<OutgoingRun>,
-        ack: &DispatchAck,
-    ) -> Vec<OutgoingRun> {
+    fn sort_out(&self, executor: &Executor, outgoing_runs: Vec<OutgoingRun>, ack: &DispatchAck) -> Vec<OutgoingRun> {
         let mut others = Vec::new();
-        let mut cancelled = Vec::new();
         for (outgoing, outcome) in outgoing_runs.into_iter().zip(&ack.outcomes) {
             METRICS.dispatches.add(*outcome as usize, 1);
             match outcome {
-                DispatchOutcome::Accepted | DispatchOutcome::Duplicate => {}
-                // Runs outside of a schedule continue under the new definition, as the canceller decided.
-                DispatchOutcome::Cancelled if !outgoing.run.trigger.is_scheduled() => {}
-                DispatchOutcome::Cancelled => {
-                    let change = Transition::of(&outgoing.run, Status::Cancelled, Reason::TaskEdited);
-                    cancelled.push(Transition { finished_at: self.clock.now_ms(), ..change });
-                }
+                // What was cancelled is marked in its row: it ends, or goes on, by that, should the canceller die.
+                DispatchOutcome::Accepted | DispatchOutcome::Duplicate | DispatchOutcome::Cancelled => {}
                 refusal => {
                     if *refusal == DispatchOutcome::ShuttingDown {
                         self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
@@ -102,10 +91,6 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                     others.push(outgoing);
                 }
             }
-        }
-        // The canceller makes the same step; this one counts if the canceller died.
-        if let Err(error) = self.store.change(&cancelled).await {
-            tracing::warn!(%error, runs = cancelled.len(), "cancelled runs not marked here");
         }
         refused(others, executor.id)
     }

@@ -4,11 +4,11 @@ use super::task::MisfireStrategy;
 use super::{Reason, Run, Task, Trigger};
 
 /// Whether a run that is claimed at `at` (epoch ms) comes so late that the misfire strategy decides. What its tenant's
-/// quota delayed, or what has waited for others or for an executor, was not missed.
+/// quota delayed, what has waited for others or for an executor, or what a node that was stopped gave back was not missed.
 #[must_use]
 pub fn is_missed(run: &Run, at: i64, misfire_after_ms: i64) -> bool {
     run.trigger == Trigger::Schedule
-        && !matches!(run.reason, Reason::OverQuota | Reason::NoExecutor)
+        && !matches!(run.reason, Reason::OverQuota | Reason::NoExecutor | Reason::GivenBack)
         && !run.reason.is_wait()
         && run.attempt == 0
         && run.failures == 0

@@ -14,15 +14,20 @@ pub enum Revoked {
 }
 
 impl Revoked {
-    /// Of `run`, which has certainly not started, under `task` as it is now; `None`: it was deleted. `stopping` is what
-    /// its row says of the change that revoked it.
+    /// Of `run`, whose present attempt has certainly not started, under `task` as it is now; `None`: it was deleted.
+    /// `stopping` is what its row says of the change that revoked it.
     ///
-    /// An edit loses no fire: what the new definition names as well, it takes over. A retry does not go on, as those that
-    /// no executor held were cancelled with the edit.
+    /// An edit loses no fire: what the new definition names as well, it takes over. A scheduled run that is to be repeated
+    /// does not go on, as those that no executor held were cancelled with the edit. Nothing outlives a stop.
     #[must_use]
     pub fn of(run: &Run, stopping: Reason, task: Option<&Task>) -> Self {
         let Some(task) = task else { return Self::Ends(Reason::TaskDeleted) };
-        let reason = if stopping.is_revocation() { stopping } else { Reason::TaskEdited };
+        let reason = match stopping {
+            reason if reason.is_revocation() => reason,
+            // It had started before, and is to be repeated; an edit adopts what no schedule named.
+            _ if !task.is_started => Reason::TaskStopped,
+            _ => Reason::TaskEdited,
+        };
         let follows = task.spec.schedule == ScheduleKind::FixedDelay;
         let fits = (is_sharded(run) == (task.spec.routing == Routing::Sharding)) || follows;
         if reason != Reason::TaskEdited || !fits {

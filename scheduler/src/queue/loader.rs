@@ -6,10 +6,9 @@ use super::fair_queue::Admission;
 use super::missed::MissedRuns;
 use super::page::{Heavy, Page};
 use crate::cluster::{Clock, LoadWatch, Membership, RuleBook};
-use crate::domain::{LogId, Reason, Run, Status, Transition};
+use crate::domain::{Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::store::{BATCH_MAX, ClaimStore, DispatchStore, DueRange, LeftOut, PlanStore, Result, Share};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -141,14 +140,20 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
     /// Gives everything that the database says is queued here back to all nodes, for a graceful
     /// stop. Can be repeated after an error.
     pub async fn give_back(&self) -> Result<usize> {
-        let waits = self.queue.blocked.reasons();
-        let returned = self.return_rows(&waits).await?;
+        let (waits, now) = (self.queue.blocked.reasons(), self.clock.now_ms());
+        let reason = |run: &Run| match waits.get(&run.id) {
+            Some(reason) => *reason,
+            // Its turn had not come, although it was claimed in time: the next node must not take it for missed.
+            None if run.due_time < now && !self.missed.was_missed(run) => Reason::GivenBack,
+            None => Reason::None,
+        };
+        let returned = self.return_rows(&reason).await?;
         drop(self.queue.drain());
         Ok(returned)
     }
 
-    /// Returns all that the database says is queued here. `waits` says what runs wait for whose rows may not say it.
-    async fn return_rows(&self, waits: &HashMap<LogId, Reason>) -> Result<usize> {
+    /// Returns all that the database says is queued here, with the reason that `reason` names where a row has none.
+    async fn return_rows(&self, reason: &(dyn Fn(&Run) -> Reason + Sync)) -> Result<usize> {
         let mut returned = 0;
         loop {
             let mut runs = self.store.queued_of(self.membership.id(), BATCH_MAX as u64).await?;
@@ -156,7 +161,7 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
                 return Ok(returned);
             }
             for run in runs.iter_mut().filter(|run| run.reason == Reason::None) {
-                run.reason = waits.get(&run.id).copied().unwrap_or(Reason::None);
+                run.reason = reason(run);
             }
             let changes: Vec<Transition> = runs.iter().map(returned_to_all).collect();
             let moved = self.store.change(&changes).await?.len();
@@ -172,7 +177,7 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
         if !self.inherits.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
-        let returned = self.return_rows(&HashMap::new()).await;
+        let returned = self.return_rows(&|_| Reason::None).await;
         let returned = returned.inspect_err(|_| self.inherits.store(true, Ordering::Relaxed))?;
         if returned > 0 {
             tracing::info!(runs = returned, "returned runs that an earlier process of this name had queued");

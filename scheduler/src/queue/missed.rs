@@ -52,6 +52,11 @@ impl<S: ClaimStore + PlanStore + ?Sized> MissedRuns<S> {
         now - self.misfire_after_ms
     }
 
+    /// Whether this run was claimed so late that the misfire strategy decides.
+    pub fn was_missed(&self, run: &Run) -> bool {
+        is_missed(run, run.queued_at, self.misfire_after_ms)
+    }
+
     /// Whether one of these runs was missed, if it is claimed now.
     pub fn is_among(&self, runs: &[Run], now: i64) -> bool {
         runs.iter().any(|run| is_missed(run, now, self.misfire_after_ms))

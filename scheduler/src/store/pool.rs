@@ -27,8 +27,10 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
 /// The server ends a session whose client has not acknowledged anything for about so long (PostgreSQL).
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
 
-/// MySQL has no limit for idle transactions; this one ends any idle session there.
-const MYSQL_IDLE_MAX: Duration = Duration::from_secs(45);
+/// The server ends a session that is idle for longer (MariaDB, MySQL): those of vanished nodes must not use up its
+/// connections. MySQL has no other limit for idle transactions. Longer than [`IDLE_UNTRIED_MAX`], so that a connection that
+/// was closed is noticed before it is used.
+const SESSION_IDLE_MAX: Duration = Duration::from_secs(45);
 
 /// What a session may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +141,7 @@ fn postgres_limits(statement_max: Duration) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// MariaDB reads the text in `/*M!`, MySQL that in `/*!80000`.
+/// MariaDB alone reads the text in `/*M!`, MySQL alone that in `/*!80000`.
 async fn limit_mysql(
     connection: &mut MySqlConnection,
     limits: Limits,
@@ -151,13 +153,13 @@ async fn limit_mysql(
     if limits == Limits::Bounded {
         let (lock, idle) = (LOCK_WAIT_MAX.as_secs(), IDLE_IN_TRANSACTION_MAX.as_secs());
         let (seconds, millis) = (statement_max.as_secs_f64(), statement_max.as_millis());
-        let mysql_idle = MYSQL_IDLE_MAX.as_secs();
+        let session_idle = SESSION_IDLE_MAX.as_secs();
         run(
             connection,
             format!(
-                "SET SESSION innodb_lock_wait_timeout = {lock} \
+                "SET SESSION innodb_lock_wait_timeout = {lock}, wait_timeout = {session_idle} \
                  /*M!100300 , idle_transaction_timeout = {idle}, max_statement_time = {seconds} */ \
-                 /*!80000 , wait_timeout = {mysql_idle}, max_execution_time = {millis} */"
+                 /*!80000 , max_execution_time = {millis} */"
             ),
         )
         .await?;

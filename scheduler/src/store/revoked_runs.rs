@@ -70,7 +70,9 @@ impl Steps {
     fn go_on(&mut self, run: &Run, due_time: i64) {
         let (to, reason) =
             if run.attempt > 0 { (Status::Retry, Reason::GivenBack) } else { (Status::Init, Reason::None) };
-        self.changes.push(Transition { due_time, failures: 0, ..Transition::of(run, to, reason) });
+        // What a schedule named begins anew; another run has the tries that it has left.
+        let failures = if run.trigger.is_scheduled() { 0 } else { run.failures };
+        self.changes.push(Transition { due_time, failures, ..Transition::of(run, to, reason) });
         self.going_on.insert(run.id);
     }
 

@@ -34,10 +34,12 @@ statements!(
          AND fire_time < {{3}} THEN stopping ELSE {{2}} END, version = version + 1 WHERE task_id = {{1}} AND status = {DISPATCHED} AND \
          shard_index >= 0 AND stopping IN ('', {REVOCATIONS})"
     ),
+    // An edit adopts what no schedule named. The mark is set last: MySQL assigns from left to right.
     KEEP_RUNNING = |d| {
         d.update_rows(
         "task_log",
-        "stopping = ''",
+        "revision = CASE WHEN l.stopping = 'task_edited' AND l.trigger_kind NOT IN ('schedule', 'misfire') THEN \
+         (SELECT t.revision FROM task t WHERE t.id = l.task_id) ELSE l.revision END, stopping = ''",
         ID_VERSION,
         &format!(
             "l.id = v.n_id AND l.version = v.n_version AND +l.status = {DISPATCHED} AND l.stopping IN ({REVOCATIONS})"

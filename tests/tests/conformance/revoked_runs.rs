@@ -5,7 +5,7 @@ use crate::fixture::{World, edit, edit_to, pause, start, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{Delivery, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, NodeId, Reason, Run, Status, TaskId, Transition};
-use carillon::store::{TaskChange, TaskView};
+use carillon::store::{NewRun, TaskChange, TaskView};
 use std::collections::HashSet;
 
 cases!(
@@ -16,6 +16,8 @@ cases!(
     only_what_a_change_revoked_is_settled,
     what_comes_back_after_an_edit_goes_on,
     a_retry_does_not_go_on_unless_its_outcome_is_unknown,
+    what_no_schedule_named_outlives_an_edit_with_the_tries_it_has_left,
+    nothing_outlives_a_stop,
     shards_begin_again_as_a_whole,
     a_revoked_shard_is_stopped_with_its_parent,
     shards_go_on_beside_those_that_run,
@@ -192,6 +194,64 @@ async fn a_retry_does_not_go_on_unless_its_outcome_is_unknown(world: World) {
         assert_eq!(states(&world, std::slice::from_ref(&run)).await, [expected], "{delivery:?} {reason:?}");
         assert_eq!(world.row(&run).await.dispatched.run.failures, i32::from(expected == EDITED));
     }
+}
+
+/// A run that a person has started, and an executor holds.
+async fn by_hand(world: &World, task: &TaskView) -> Run {
+    let new = NewRun::manual(world.id(), instants(world)[0]);
+    world.admin.start_run(task, &new).await.unwrap();
+    let rows = world.rows(task.id).await;
+    let run = rows.into_iter().map(|row| row.dispatched.run).find(|run| run.id == new.id).unwrap();
+    world.dispatched(1, vec![run], 7).await.remove(0)
+}
+
+/// It runs, and its executor says so; then it fails.
+async fn fails_under_way(world: &World, run: &Run) -> Run {
+    let row = world.row(run).await.dispatched.run;
+    world.store.leave_running(&[(row.id, row.version)]).await.unwrap();
+    let row = world.row(run).await.dispatched.run;
+    comes_back(world, &row, |back| (back.reason, back.failures) = (Reason::HandlerFailed, 1)).await
+}
+
+async fn what_no_schedule_named_outlives_an_edit_with_the_tries_it_has_left(world: World) {
+    // Also of a task that is stopped: people may run it by hand.
+    for started in [true, false] {
+        let spec = World::every_second(&format!("started: {started}"));
+        let task = if started { world.started(&spec).await } else { world.stopped(&spec).await };
+        let (held, runs) = (by_hand(&world, &task).await, by_hand(&world, &task).await);
+        let task = changed(&world, edit(&task)).await;
+        settle(&world, std::slice::from_ref(&held)).await;
+        assert_eq!(states(&world, std::slice::from_ref(&held)).await, [GOES_ON], "started: {started}");
+        // Under way, it is of the present definition as soon as its executor says so.
+        let failed = fails_under_way(&world, &runs).await;
+        assert_eq!((failed.revision, failed.failures), (task.revision, 1), "started: {started}");
+        assert!(settle(&world, &[failed]).await.is_empty(), "nothing has revoked it");
+
+        let again = by_hand(&world, &task).await;
+        let back = Transition { failures: 1, ..Transition::of(&again, Status::Retry, Reason::HandlerFailed) };
+        assert_eq!(world.store.change(&[back]).await.unwrap().len(), 1);
+        let once = world.row(&again).await.dispatched.run;
+        let held = world.dispatched(1, vec![once], 7).await.remove(0);
+        let task = changed(&world, edit(&task)).await;
+        settle(&world, std::slice::from_ref(&held)).await;
+        let run = world.row(&held).await.dispatched.run;
+        assert_eq!((run.revision, run.failures), (task.revision, 1), "started: {started}");
+    }
+}
+
+async fn nothing_outlives_a_stop(world: World) {
+    let task = world.started(&World::every_second("task")).await;
+    let [held, runs, came_back] = [(); 3].map(|()| by_hand(&world, &task));
+    let (held, runs, came_back) = (held.await, runs.await, came_back.await);
+    changed(&world, stop(&task)).await;
+    settle(&world, std::slice::from_ref(&held)).await;
+    let failed = fails_under_way(&world, &runs).await;
+    settle(&world, std::slice::from_ref(&failed)).await;
+    let back = world.row(&came_back).await.dispatched.run;
+    let back = comes_back(&world, &back, |_| {}).await;
+    settle(&world, std::slice::from_ref(&back)).await;
+    let stopped = (Status::Cancelled, Reason::TaskStopped);
+    assert_eq!(states(&world, &[held, runs, came_back]).await, [stopped; 3]);
 }
 
 /// A sharded run of three, with its executors.

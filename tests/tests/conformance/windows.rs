@@ -4,7 +4,7 @@ use crate::fixture::World;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
-use carillon::store::{BATCH_MAX, DueRange, LogView, NewTask, StoreErrorKind, TaskView};
+use carillon::store::{BATCH_MAX, DueRange, LogView, NewTask, SqlStore, StoreErrorKind, TaskView};
 
 cases!(
     postponed_runs_go_on_when_their_window_is_taken_away,
@@ -12,6 +12,8 @@ cases!(
     however_many_wait_all_go_on,
     bounds_and_windows_are_read_when_they_change,
 );
+
+databases!(a_window_of_a_later_release_postpones);
 
 /// Queues runs and puts them back until the end of a window, as the dispatcher does.
 async fn postponed(world: &World, runs: &[Run], ends_at: i64) -> Vec<Run> {
@@ -146,4 +148,16 @@ async fn bounds_and_windows_are_read_when_they_change(world: World) {
     world.admin.set_quotas(tenant, &Quotas::default(), now).await;
     let rules = world.store.rules(now).await.unwrap();
     assert_eq!((rules.windows[&tenant].clone(), rules.apps.len(), rules.tenants.len()), (vec![open], 0, 0));
+}
+
+/// A word that this release does not know keeps no node from reading its rules.
+async fn a_window_of_a_later_release_postpones(world: World, _: SqlStore) {
+    let (tenant_id, now) = (world.owner.tenant_id, world.now);
+    let (action, note) = (WindowAction::Skip, "disks".to_owned());
+    let window = MaintenanceWindow { id: world.id(), tenant_id, starts_at: now, ends_at: now + 50, action, note };
+    world.admin.add_window(&window, now).await;
+    let database = world.database.as_ref().unwrap();
+    assert_eq!(database.execute("UPDATE maintenance_window SET action = 'drain_first'").await, 1);
+    let rules = world.store.rules(now).await.unwrap();
+    assert_eq!(rules.windows[&tenant_id], [MaintenanceWindow { action: WindowAction::Postpone, ..window }]);
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 
 scenario!(database_away_longer_than_every_time_out: sqlite mariadb postgres);
 scenario!(steps_that_could_not_be_written_are_made_up_for: sqlite mariadb postgres);
+scenario!(sessions_of_a_silent_node_are_ended: mariadb);
 
 /// For twice as long as nodes and executors may be silent.
 async fn database_away_longer_than_every_time_out(kind: Kind) {
@@ -89,4 +90,25 @@ fn held_runs_started_on_time(starts: &[carillon_tests::Start], held: &[LogRow], 
         let started = started.unwrap_or_else(|| panic!("held when the database went, never started: {row:?}"));
         assert!(started.late_ms() < 1_500, "late by {} ms: {row:?}", started.late_ms());
     }
+}
+
+/// A node whose machine is gone closes nothing. Its sessions must not stay for the eight hours that are MariaDB's default:
+/// nodes that come and go would use up the server's connections. (PostgreSQL's end with their TCP connections.)
+async fn sessions_of_a_silent_node_are_ended(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    let task = api.make_task(&app, "tick", "tick", json!({ "cron": "* * * * * ?" })).await;
+    world.await_successes(task, 2).await;
+    let sessions =
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID <> CONNECTION_ID()";
+    assert!(world.database.number(sessions).await > 0);
+    node.process.signal("STOP");
+    await_until("its sessions are ended", 90, || async { when(world.database.number(sessions).await == 0) }).await;
+    node.process.signal("CONT");
+    let fresh = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time > {}", now_ms() + 1_000);
+    await_until("it goes on over new ones", 60, || async { when(world.database.number(&fresh).await > 0) }).await;
+    world.settle_and_check().await;
 }

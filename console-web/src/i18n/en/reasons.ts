@@ -6,7 +6,7 @@ export default {
   no_executor: "No online executor of the app that takes runs has the handler and the tags. Check that the service runs and declares this handler.",
   not_accepted: "Every suitable executor refused the run or could not be reached.",
   undelivered: "The dispatch never reached the executor; it was certainly not started.",
-  given_back: "The executor returned the run unstarted, for example because it was shutting down.",
+  given_back: "The executor, or a node, returned the run unstarted, for example because it was shutting down.",
   executor_gone: "The executor went offline before the run was due; it was never started.",
   outcome_unknown: "The executor went offline after the run was due; whether it ran is unknown. Check whether the handler had its effect.",
   abandoned: "The executor stopped the run because it lost every node, or was shut down.",

@@ -337,6 +337,20 @@ async fn what_waited_says_so_when_it_goes_back() {
     assert_eq!(reasons, [Reason::TaskLimit, Reason::NoExecutor, Reason::None]);
 }
 
+/// Its tenant's turn may come late. Promise 7: a node that stops loses nothing.
+#[tokio::test]
+async fn what_was_claimed_in_time_is_not_missed_by_the_next_node() {
+    let (store, _, loader) = loader(50_000).await;
+    let claimed = |id, queued_at| Run { status: Status::Queued, queued_at, ..fire(id, 40_000) };
+    let rows = [claimed(1, NOW - 41_000), claimed(2, NOW - 1_000)];
+    store.runs.lock().unwrap().extend(rows.map(|run| (run.id, run)));
+    loader.give_back().await.unwrap();
+    let rows = store.runs.lock().unwrap();
+    let missed = |run: &Run| (run.status, crate::domain::missed::is_missed(run, NOW, 30_000));
+    let missed: Vec<_> = rows.values().map(missed).collect();
+    assert_eq!(missed, [(Status::Init, false), (Status::Init, true)], "the other one was missed before it was claimed");
+}
+
 /// A row of a schedule that was due so long ago, ms.
 fn fire(id: i64, late_ms: i64) -> Run {
     Run { trigger: Trigger::Schedule, ..run(id, NOW - late_ms) }

@@ -21,6 +21,8 @@ use crate::domain::access::PermissionSet;
 use crate::domain::calendar::CalendarSpec;
 use crate::domain::rules::WindowAction;
 use sea_orm::{ColIdx, DbErr, QueryResult, TryGetError, TryGetable};
+use serde::Deserialize as _;
+use serde::de::value::StrDeserializer;
 
 /// Reads a column of JSON text.
 fn json<I: ColIdx, T: serde::de::DeserializeOwned>(row: &QueryResult, at: I) -> Result<T, TryGetError> {
@@ -43,9 +45,14 @@ impl TryGetable for CalendarSpec {
 }
 
 impl TryGetable for WindowAction {
+    /// A word of a later release postpones: nothing runs in the window, and nothing is lost. As an error it would keep the
+    /// node from reading any rule.
     fn try_get_by<I: ColIdx>(row: &QueryResult, at: I) -> Result<Self, TryGetError> {
-        let word = serde_json::Value::String(String::try_get_by(row, at)?);
-        serde_json::from_value(word).map_err(|error| DbErr::Type(error.to_string()).into())
+        let word = String::try_get_by(row, at)?;
+        Ok(Self::deserialize(StrDeserializer::<serde_json::Error>::new(&word)).unwrap_or_else(|_| {
+            tracing::error!(action = word, "a maintenance window has an action of a later release; here it postpones");
+            Self::Postpone
+        }))
     }
 }
 

@@ -54,9 +54,11 @@ impl DispatchStore for ModelStore {
             for (id, version) in runs {
                 let row = state.logs.get_mut(id).filter(|row| row.run.version == *version);
                 let marked = row.filter(|row| row.run.status == Status::Dispatched && row.stopping.is_revocation());
-                if let Some(row) = marked {
-                    row.stopping = Reason::None;
+                let Some(row) = marked else { continue };
+                if row.stopping == Reason::TaskEdited && !row.run.trigger.is_scheduled() {
+                    row.run.revision = state.tasks[&row.run.task_id].view.revision;
                 }
+                row.stopping = Reason::None;
             }
             Ok(())
         })

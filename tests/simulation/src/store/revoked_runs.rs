@@ -98,7 +98,8 @@ impl State {
     fn go_on(&mut self, run: &Run, due_time: i64, at: i64) {
         let (to, reason) =
             if run.attempt > 0 { (Status::Retry, Reason::GivenBack) } else { (Status::Init, Reason::None) };
-        let change = Transition { due_time, failures: 0, ..Transition::of(run, to, reason) };
+        let failures = if run.trigger.is_scheduled() { 0 } else { run.failures };
+        let change = Transition { due_time, failures, ..Transition::of(run, to, reason) };
         assert!(self.change_one(&change, at), "nothing moves it within one statement");
         let task = &self.tasks[&run.task_id].view;
         let (revision, priority) = (task.revision, task.spec.priority);

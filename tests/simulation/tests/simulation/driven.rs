@@ -1,7 +1,7 @@
 //! Single stories of what a node does beside fires: each of its workers, and what people ask of it, put to the test in a world
 //! without faults, where it must do exactly what it says. (Random seeds mix all of it with every fault.)
 
-use crate::faults::{Fault, Planned};
+use crate::faults::{Fault, Mishap, Planned};
 use crate::operations::{Intended, Operation};
 use crate::promises::{self, Broken};
 use crate::report::report;
@@ -343,4 +343,29 @@ fn a_skipped_fire_does_not_come_unless_it_is_restored() {
     assert_eq!(skipped.len(), 1, "{skipped:?}");
     assert!(!world.trace.about("its fire", 5).is_empty(), "the other one was restored");
     assert!(!world.ledger.starts().iter().any(|start| start.key.0 == skipped[0].id.0));
+}
+
+/// What an executor gives back on leaving, before anyone could ask it to drop that, is not handed to another after a stop:
+/// a run that no schedule named no more than others.
+#[test]
+fn a_stop_ends_what_a_leaving_executor_gives_back() {
+    let at = |at, fault| Planned { at, fault };
+    let mut given_back = 0;
+    for seed in 0..8 {
+        let run = |number: i64| done(29_000, Operation::Run { task: SLOW, due_in: 2_500 + number });
+        // The question of the stop is lost on its way.
+        let cut = |(node, executor)| at(29_600, Fault::Cut { node, executor, down: 150 });
+        let leaves = |executor| at(29_760, Fault::Befalls { executor, mishap: Mishap::Drain, down: 500 });
+        let mut faults: Vec<Planned> = [(0, 0), (0, 1), (1, 0), (1, 1)].map(cut).into();
+        faults.extend([at(29_650, Fault::Restart { task: SLOW, down: 20_000 }), leaves(0), leaves(1)]);
+        let world = told(seed, &faults, &(0..6).map(run).collect::<Vec<_>>());
+        let stopped = world.store.inspect(|state| {
+            let rows = state.logs.values().map(|row| &row.run);
+            let by_hand = rows.filter(|run| run.trigger == Trigger::Manual && run.attempt > 0);
+            by_hand.map(|run| (run.status, run.reason)).collect::<Vec<_>>()
+        });
+        given_back += stopped.len();
+        assert!(stopped.iter().all(|end| *end == (Status::Cancelled, Reason::TaskStopped)), "seed {seed}: {stopped:?}");
+    }
+    assert!(given_back > 0, "no executor held such a run");
 }

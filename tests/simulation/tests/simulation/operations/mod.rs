@@ -23,8 +23,8 @@ const CANCEL_ROUNDS_MAX: usize = 10;
 /// Something that people do; times in ms.
 #[derive(Debug, Clone)]
 pub enum Operation {
-    /// Starts a run that no schedule names.
-    Run { task: usize },
+    /// Writes a run that no schedule names, due in so long.
+    Run { task: usize, due_in: i64 },
     /// Cancels a run of the task that has not ended, the newest or the oldest of them.
     Cancel { task: usize, newest: bool },
     /// Cancels a coming fire, and (perhaps) lets it come after so long.
@@ -64,7 +64,7 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let after = |ms: &Option<i64>| ms.map_or("never".to_owned(), |ms| format!("after {ms} ms"));
         match self {
-            Self::Run { task } => write!(f, "task {task} is run by hand"),
+            Self::Run { task, due_in } => write!(f, "task {task} is run by hand in {due_in} ms"),
             Self::Cancel { task, newest } => {
                 write!(f, "the {} near run of task {task} is cancelled", if *newest { "newest" } else { "oldest" })
             }
@@ -122,7 +122,9 @@ fn choose(dice: &Dice, name: &str, tasks: usize) -> Operation {
     let task = pick("task", 0, tasks as i64 - 1) as usize;
     let lasts = pick("lasts", 1_000, 15_000);
     match pick("kind", 0, 12) {
-        0 | 1 => Operation::Run { task },
+        0 | 1 => {
+            Operation::Run { task, due_in: if pick("is delayed", 0, 1) == 1 { pick("delay", 1, 8_000) } else { 0 } }
+        }
         2..=4 => Operation::Cancel { task, newest: pick("newest", 0, 1) == 1 },
         5 => Operation::Skip { task, restored_after: perhaps("restored", 1_000, 15_000) },
         6 | 7 => {
@@ -166,9 +168,9 @@ impl Desk {
     async fn work(&self, operation: Operation) {
         let task_at = |place: usize| self.world.tasks()[place];
         match operation {
-            Operation::Run { task } => {
+            Operation::Run { task, due_in } => {
                 let task = task_at(task);
-                self.ask(move |parts: Parts| async move { run(&parts, task).await }).await;
+                self.ask(move |parts: Parts| async move { run(&parts, task, due_in).await }).await;
             }
             Operation::Cancel { task, newest } => {
                 if let Some(log) = self.open_run(task_at(task), newest) {
@@ -277,13 +279,13 @@ fn fires_by_itself(task: &TaskView) -> bool {
     matches!(task.spec.schedule, ScheduleKind::Cron | ScheduleKind::FixedRate)
 }
 
-async fn run(parts: &SimParts, task: TaskId) -> Result<()> {
+async fn run(parts: &SimParts, task: TaskId, due_in: i64) -> Result<()> {
     let engine = &parts.engine;
     let view = view(parts, task).await?;
     let now = engine.clock.now_ms();
     // What hangs on the ends of a schedule's runs is `turns.rs`'s to judge by those runs alone.
     if view.spec.schedule != ScheduleKind::FixedDelay {
-        engine.store.start_run(&view, &NewRun::manual(engine.ids.next(now), now)).await?;
+        engine.store.start_run(&view, &NewRun::manual(engine.ids.next(now), now + due_in)).await?;
         parts.wake.notify_one();
     }
     Ok(())
