@@ -77,7 +77,6 @@ pub struct Engine<S: Store + ?Sized> {
     pub aggregator: Aggregator<S>,
     /// Names new rows.
     pub ids: Arc<IdSource>,
-    offline_after_ms: i64,
     lead_ms: i64,
 }
 
@@ -186,7 +185,6 @@ impl<S: Store + 'static> Engine<S> {
             queue,
             watch,
             ids,
-            offline_after_ms: settings.offline_after_ms,
             lead_ms: settings.loader.lead_ms,
         })
     }
@@ -198,7 +196,7 @@ impl<S: Store + 'static> Engine<S> {
         if let Beat::Restored { from } = beat {
             let until = self.clock.now_ms();
             // It may have dispatched since, unless it stood still.
-            let dispatched_until = until.min(last + self.offline_after_ms);
+            let dispatched_until = until.min(last + self.membership.offline_after_ms());
             let silence = Silence {
                 from,
                 until,

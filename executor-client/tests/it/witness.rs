@@ -12,8 +12,13 @@ fn file(journal: &TempDir, slot: u32) -> PathBuf {
     journal.path().join(TENANT).join(APP).join(slot.to_string()).join(FILE)
 }
 
+/// Starts a process, and waits until it knows that a node has acknowledged it.
 async fn start(node: &TestNode, journal: &TempDir) -> Running {
-    Running::registered(builder(&[node], journal, &Arc::new(Seen::default())), node).await
+    let running = Running::registered(builder(&[node], journal, &Arc::new(Seen::default())), node).await;
+    let instance = node.state().registers.last().unwrap().instance.clone();
+    eventually("acknowledged", || node.state().heartbeats.iter().filter(|beat| beat.instance == instance).count() >= 2)
+        .await;
+    running
 }
 
 /// What the last process told before a node had acknowledged it: when it registered, and with its first heartbeat.
