@@ -213,11 +213,10 @@ impl<S: Store + 'static> Engine<S> {
     pub async fn look(&self) -> Result<bool> {
         self.look_at_load();
         let changed = self.membership.look().await?;
-        let seen = self.registry.read(&*self.store, self.executors_alive_since(), self.clock.now_ms()).await;
+        let seen = self.registry.read(&*self.store, self.executors_alive_since(), self.clock.now_ms()).await?;
         // Before any of them gets a run: what one has said that shows a restore is in the rules by now.
-        let rules = self.rules.refresh(&*self.store, self.clock.now_ms()).await;
-        // Neither waits for the other's success: without executors nothing runs.
-        seen.map(|seen| self.registry.take(seen)).and(rules)?;
+        self.rules.refresh(&*self.store, self.clock.now_ms()).await?;
+        self.registry.take(seen);
         Ok(changed)
     }
 
