@@ -195,8 +195,8 @@ fn classify_sqlx(error: &SqlxError) -> StoreErrorKind {
         "22021" | "22P05" => StoreErrorKind::Invalid,
         "8" | "776" | "1032" | "1544" | "25006" => StoreErrorKind::ReadOnly,
         // PostgreSQL: completion unknown, a limit of the session (lock, statement, idle transaction), a transaction that such
-        // a limit ended. SQLite: I/O error, cannot open.
-        "40003" | "55P03" | "57014" | "25P02" | "25P03" | "25P04" | "10" | "14" | "778" | "4874" => {
+        // a limit ended. SQLite: interrupted, I/O error, disk full, cannot open.
+        "40003" | "55P03" | "57014" | "25P02" | "25P03" | "25P04" | "9" | "10" | "13" | "14" | "778" | "4874" => {
             StoreErrorKind::Unavailable
         }
         // PostgreSQL: connection, resources, intervention of an operator, system.

@@ -6,6 +6,7 @@
 use super::database_settings::DatabaseSettings;
 use super::galera::Galera;
 use sea_orm::sqlx::mysql::MySqlConnection;
+use sea_orm::sqlx::sqlite::SqliteConnection;
 use sea_orm::sqlx::{self, Connection as _};
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
 use std::sync::Arc;
@@ -105,6 +106,9 @@ pub(super) async fn open(
                 .synchronous(sqlx::sqlite::SqliteSynchronous::Full)
                 .busy_timeout(Duration::from_secs(5))
                 .pragma("wal_autocheckpoint", "4000")
+        })
+        .map_sqlx_sqlite_pool_opts(|pool| {
+            pool.after_release(|connection, _| Box::pin(is_out_of_transactions(connection)))
         });
     let (of_mysql, of_postgres, galera) = (trust.clone(), trust.clone(), galera.clone());
     options
@@ -126,6 +130,17 @@ pub(super) async fn open(
             postgres.options([("plan_cache_mode", "force_custom_plan"), ("jit", "off")]).options(bounds)
         });
     Database::connect(options).await
+}
+
+/// Where the disk is full, or fails, SQLite ends the transaction itself, which the driver (sqlx 0.9) does not notice: later ones
+/// become savepoints, the first of which that is rolled back leaves a transaction that nothing ends any more, and nothing after it
+/// is ever committed. So such a connection is not used again.
+async fn is_out_of_transactions(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    if connection.is_in_transaction() {
+        // One that was dropped has been rolled back by then.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
 }
 
 fn postgres_limits(statement_max: Duration) -> Vec<(&'static str, String)> {
@@ -201,7 +216,11 @@ fn untrusted() -> sqlx::Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::StoreError;
     use super::*;
+    use sea_orm::{
+        ConnectionTrait as _, DbBackend, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait as _,
+    };
 
     async fn is_reused(trust: &Trust, between: impl FnOnce()) -> bool {
         let pool = replacing(sqlx::sqlite::SqlitePoolOptions::new().max_connections(1), trust.clone());
@@ -219,6 +238,34 @@ mod tests {
         assert!(is_reused(&trust, || {}).await);
         assert!(!is_reused(&trust, || trust.renew()).await, "it is from before");
         assert!(is_reused(&trust, || {}).await, "a later one is trusted");
+    }
+
+    /// SQLite ends the transaction itself, which the driver does not notice.
+    #[tokio::test]
+    async fn what_is_written_after_a_disk_was_full_is_committed() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}/full.db?mode=rwc", folder.path().display());
+        let settings = crate::settings::Settings::load(None).unwrap().database;
+        let connect = || async {
+            open(&url, &settings, 1, Limits::Bounded, &Trust::default(), &Galera::default()).await.unwrap()
+        };
+        let (writer, reader) = (connect().await, connect().await);
+        writer.execute_unprepared("CREATE TABLE filled (with_what BLOB); PRAGMA max_page_count = 10").await.unwrap();
+        let begin = || {
+            let mode = Some(SqliteTransactionMode::Immediate);
+            writer.begin_with_options(TransactionOptions { sqlite_transaction_mode: mode, ..Default::default() })
+        };
+        let tx = begin().await.unwrap();
+        let full = tx.execute_unprepared("INSERT INTO filled VALUES (zeroblob(1000000))").await.unwrap_err();
+        assert!(StoreError::from_db("fill the disk", &full).is_temporary(), "{full}");
+        drop(tx);
+        // Another one that comes to nothing.
+        drop(begin().await.unwrap());
+        let tx = begin().await.unwrap();
+        tx.execute_unprepared("INSERT INTO filled VALUES (1)").await.unwrap();
+        tx.commit().await.unwrap();
+        let statement = Statement::from_string(DbBackend::Sqlite, "SELECT with_what FROM filled");
+        assert_eq!(reader.query_all_raw(statement).await.unwrap().len(), 1, "what was committed is there");
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub struct Gate {
 /// How long a node waits for a statement at most, ms, as its connections have it.
 const STATEMENT_TIMEOUT_MS: u64 = 5_000;
 
+/// Few calls have more statements.
+const STATEMENTS_MAX: i64 = 16;
+
 /// A commit that is reported as failed and carried out later.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LateCommit {
@@ -127,11 +130,11 @@ impl Gate {
             let ms = self.dice.between(&format!("{} waits for a slow {action}", self.name), 0, slow);
             tokio::time::sleep(Duration::from_millis(ms as u64)).await;
         }
-        self.answered(action).await?;
-        if self.happens(&self.given_up_per_mille, "gives up", action) {
-            tokio::time::sleep(Duration::from_millis(STATEMENT_TIMEOUT_MS)).await;
-            return Err(StoreError::new(StoreErrorKind::Unavailable, action, "no answer in time, and nothing done"));
-        }
+        self.answered(action).await
+    }
+
+    /// Whether it takes this statement.
+    pub(super) fn takes(&self, action: &'static str) -> Result<()> {
         if !writes(action) {
             return Ok(());
         }
@@ -142,6 +145,22 @@ impl Gate {
             return Err(StoreError::new(StoreErrorKind::Contention, action, "chosen as a deadlock's victim"));
         }
         Ok(())
+    }
+
+    /// The statement of this call that is given up, if any is: 1 is its first.
+    pub(super) fn given_up(&self, action: &'static str) -> Option<i64> {
+        if !self.happens(&self.given_up_per_mille, "gives up", action) {
+            return None;
+        }
+        // Most calls have few.
+        let last = self.dice.between(&format!("{} gives up at most", self.name), 1, STATEMENTS_MAX);
+        Some(self.dice.between(&format!("{} gives up at", self.name), 1, last))
+    }
+
+    /// What has been given up ends so.
+    pub(super) async fn not_answered(&self, action: &'static str) -> StoreError {
+        tokio::time::sleep(Duration::from_millis(STATEMENT_TIMEOUT_MS)).await;
+        StoreError::new(StoreErrorKind::Unavailable, action, "no answer in time, and nothing done")
     }
 
     /// Whether this commit is carried out after it was reported as failed.

@@ -27,6 +27,6 @@ pub use dice::Dice;
 pub use executor::{Ledger, MachineParts, NodeServer, SimExecutor};
 pub use gate::Gate;
 pub use net::{Endpoint, Net};
-pub use store::ModelStore;
+pub use store::{ModelStore, SimStore};
 pub use trace::Trace;
 pub use transport::{SimCarrier, SimTransport, knock};

@@ -307,7 +307,7 @@ impl State {
         Ok(())
     }
 
-    fn note_change(&mut self, task: TaskId, from: i64, at: i64) {
+    pub(super) fn note_change(&mut self, task: TaskId, from: i64, at: i64) {
         let TaskView { revision, activity, spec, .. } = &self.tasks[&task].view;
         let (revision, started, spec) = (*revision, activity.started, spec.clone());
         self.events.push(format!("task {task} has revision {revision}, started {started}, from {from}"));

@@ -221,6 +221,7 @@ impl State {
     /// Where an executor listens, or listened.
     #[must_use]
     pub fn executor_address(&self, executor: ExecutorId) -> String {
-        self.executors.get(&executor).map(|row| row.executor.address.clone()).unwrap_or_default()
+        let address = self.executors.get(&executor).map(|row| &row.executor.address);
+        address.or_else(|| self.addresses.get(&executor)).cloned().unwrap_or_default()
     }
 }

@@ -120,7 +120,7 @@ impl ModelStore {
 }
 
 impl State {
-    fn forget(&mut self, id: LogId) {
+    pub(super) fn forget(&mut self, id: LogId) {
         if let Some(row) = self.logs.remove(&id) {
             self.by_fire.remove(&(row.run.task_id, row.run.fire_time, row.run.shard_index));
         }

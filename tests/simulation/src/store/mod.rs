@@ -19,17 +19,23 @@ mod plan;
 mod revoked_runs;
 mod rows;
 mod rules;
+mod seen;
+mod sim_admin;
+mod sim_store;
 mod skips;
+mod sqlite;
 mod statistics;
 mod unscheduled_runs;
 
 pub use history::{Bounded, DispatchMark, End, Follow, Move, Rebound, Redefinition, Stay, Stays};
 pub use rows::{Link, LogRow, State, TaskRow};
+pub use sim_store::SimStore;
 pub use statistics::FiguresRow;
 
 use super::gate::{LateCommit, writes};
 use super::{Gate, SimTime, Trace};
 use carillon::store::{Result, StoreError, StoreErrorKind};
+use carillon_simulated_sqlite::{Image, SimulatedSqlite};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -46,19 +52,32 @@ pub struct ModelStore {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
+    /// Where the rows really are, if `state` is only what was seen of them.
+    sqlite: Option<Arc<SimulatedSqlite>>,
     /// What it will be once a commit that was given up is carried out; its locks hold until then.
-    committing: Mutex<Option<State>>,
+    committing: Mutex<Option<Saved>>,
     /// Told when it was.
     committed: tokio::sync::Notify,
     time: Arc<SimTime>,
     trace: Arc<Trace>,
 }
 
+/// What a database held at some time.
+#[derive(Debug)]
+pub struct Saved {
+    state: State,
+    image: Option<Image>,
+}
+
 impl ModelStore {
     /// An empty database.
     #[must_use]
     pub fn new(time: Arc<SimTime>, trace: Arc<Trace>) -> Self {
-        Self { shared: Arc::new(Shared::new(time, trace)), gate: None }
+        Self::over(None, time, trace)
+    }
+
+    fn over(sqlite: Option<Arc<SimulatedSqlite>>, time: Arc<SimTime>, trace: Arc<Trace>) -> Self {
+        Self { shared: Arc::new(Shared::new(sqlite, time, trace)), gate: None }
     }
 
     /// The same database seen through a node's gate.
@@ -72,11 +91,6 @@ impl ModelStore {
         look(&self.shared.state.lock().unwrap())
     }
 
-    /// Takes back what was committed since `before`, as the takeover of a standby does that lacks it.
-    pub fn lose_commits_since(&self, before: State) {
-        *self.shared.state.lock().unwrap() = before;
-    }
-
     /// A transaction that is reported as failed, and carried out after that.
     async fn commit_late<T>(
         &self,
@@ -84,9 +98,15 @@ impl ModelStore {
         action: &'static str,
         work: impl FnOnce(&mut State, i64) -> Result<T> + Send,
     ) -> Result<T> {
-        let mut later = self.shared.state.lock().unwrap().clone();
-        later.ahead_ms = self.shared.time.ahead_ms();
-        work(&mut later, self.shared.time.now_ms())?;
+        let before = self.shared.save();
+        let done = {
+            let mut state = self.shared.state.lock().unwrap();
+            state.ahead_ms = self.shared.time.ahead_ms();
+            work(&mut state, self.shared.time.now_ms())
+        };
+        let later = self.shared.save();
+        self.shared.put_back(before);
+        done?;
         *self.shared.committing.lock().unwrap() = Some(later);
         let shared = self.shared.clone();
         tokio::spawn(async move {
@@ -99,23 +119,37 @@ impl ModelStore {
 
     /// One statement or transaction: there, carried out at one instant, and back.
     async fn call<T>(&self, action: &'static str, work: impl FnOnce(&mut State, i64) -> Result<T> + Send) -> Result<T> {
+        let mut given_up = None;
         if let Some(gate) = &self.gate {
             gate.there(action).await?;
+            given_up = gate.given_up(action);
+            if given_up.is_some() && self.shared.sqlite.is_none() {
+                return Err(gate.not_answered(action).await);
+            }
+            gate.takes(action)?;
             if writes(action) {
                 self.shared.unlocked(action).await?;
             }
-            if let Some(late) = gate.late_commit(action) {
+            if let Some(late) = gate.late_commit(action).filter(|_| given_up.is_none()) {
                 return self.commit_late(late, action, work).await;
             }
         }
         let done = {
             let mut state = self.shared.state.lock().unwrap();
             state.ahead_ms = self.shared.time.ahead_ms();
+            if let (Some(sqlite), Some(statement)) = (&self.shared.sqlite, given_up) {
+                sqlite.interrupt(statement);
+            }
             let done = work(&mut state, self.shared.time.now_ms());
             self.shared.tell(&mut state);
             done
         };
         if let Some(gate) = &self.gate {
+            let fails = done.as_ref().is_err_and(|error| error.kind() == StoreErrorKind::Unavailable);
+            if let Some(statement) = given_up.filter(|_| fails) {
+                self.shared.trace.add(format!("a node gives up statement {statement} of {action}"));
+                return Err(gate.not_answered(action).await);
+            }
             gate.back(action).await?;
         }
         done
@@ -123,9 +157,21 @@ impl ModelStore {
 }
 
 impl Shared {
-    fn new(time: Arc<SimTime>, trace: Arc<Trace>) -> Self {
+    fn new(sqlite: Option<Arc<SimulatedSqlite>>, time: Arc<SimTime>, trace: Arc<Trace>) -> Self {
         let (state, committing, committed) = (Mutex::default(), Mutex::default(), tokio::sync::Notify::new());
-        Self { state, committing, committed, time, trace }
+        Self { state, sqlite, committing, committed, time, trace }
+    }
+
+    fn save(&self) -> Saved {
+        let image = self.sqlite.as_ref().map(|sqlite| sqlite.image());
+        Saved { state: self.state.lock().unwrap().clone(), image }
+    }
+
+    fn put_back(&self, saved: Saved) {
+        if let (Some(sqlite), Some(image)) = (&self.sqlite, &saved.image) {
+            sqlite.put_back(image);
+        }
+        *self.state.lock().unwrap() = saved.state;
     }
 
     fn tell(&self, state: &mut State) {
@@ -137,8 +183,8 @@ impl Shared {
     fn commit(&self, action: &str) {
         let Some(mut later) = self.committing.lock().unwrap().take() else { return };
         self.trace.add(format!("the database carries out now: {action}"));
-        self.tell(&mut later);
-        *self.state.lock().unwrap() = later;
+        self.tell(&mut later.state);
+        self.put_back(later);
         self.committed.notify_waiters();
     }
 

@@ -71,6 +71,8 @@ pub struct State {
     /// Attempts that did not end their run: (log, attempt).
     pub attempts: BTreeMap<(LogId, i32), KeptAttempt>,
     pub(super) executors: BTreeMap<ExecutorId, ExecutorRow>,
+    /// All that is seen of executors that are in SQLite: where they listen.
+    pub(super) addresses: BTreeMap<ExecutorId, String>,
     pub(super) joined: u64,
     /// Every dispatch: (log, attempt).
     pub dispatch_marks: BTreeMap<(LogId, i32), DispatchMark>,

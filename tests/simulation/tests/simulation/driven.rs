@@ -38,6 +38,7 @@ fn told_by(shape: Shape, seed: u64, faults: &[Planned], operations: &[Intended])
         quotas: Quotas::default(),
         faults: Some(faults.to_vec()),
         operations: Some(operations.to_vec()),
+        ..Setup::of(seed)
     });
     let broken: Vec<Broken> = promises::check(&world);
     assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));

@@ -18,6 +18,7 @@ mod report;
 mod seeds;
 mod settings;
 mod shrink;
+mod sqlite_stories;
 mod stories;
 mod tasks;
 mod world;
@@ -43,13 +44,18 @@ fn broken(setup: &Setup) -> Vec<Broken> {
 
 #[test]
 fn every_seed_keeps_every_promise() {
-    seeds::keep_every_promise();
+    seeds::keep_every_promise(&seeds::OVER_MODEL);
+}
+
+#[test]
+fn every_seed_keeps_every_promise_over_sqlite() {
+    seeds::keep_every_promise(&seeds::OVER_SQLITE);
 }
 
 #[test]
 fn the_same_seed_tells_the_same_story() {
-    for seed in [3, 4] {
-        let tell = || simulate(&Setup::of(seed)).trace.sorted();
+    for (seed, over_sqlite) in [(3, false), (4, false), (3, true)] {
+        let tell = || simulate(&Setup { over_sqlite, ..Setup::of(seed) }).trace.sorted();
         let (one, two) = (tell(), tell());
         let differs = one.iter().zip(&two).position(|(a, b)| a != b);
         if let Some(at) = differs {

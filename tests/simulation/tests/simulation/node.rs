@@ -14,14 +14,14 @@ use carillon::workers::{EngineParts, EnginePeriods, Workers};
 use carillon_protocol::exchange::{Answer, Request};
 use carillon_simulation::executor::NodeServer;
 use carillon_simulation::keys::AppKeys;
-use carillon_simulation::{Gate, ModelStore, SimClock, SimTransport, Trace, knock};
+use carillon_simulation::{Gate, SimClock, SimStore, SimTransport, Trace, knock};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 
 /// What a request to a simulated node is served with.
-pub type SimParts = EngineParts<ModelStore>;
+pub type SimParts = EngineParts<SimStore>;
 
 /// The product's own.
 static PERIODS: LazyLock<EnginePeriods> =
@@ -41,7 +41,7 @@ pub struct NodeParts {
     /// What stands between it and the world.
     pub gate: Arc<Gate>,
     /// The database through the gate.
-    pub store: Arc<ModelStore>,
+    pub store: Arc<SimStore>,
     /// The way to executors.
     pub transport: Arc<SimTransport>,
     /// Where events go.
@@ -60,9 +60,9 @@ pub struct SimNode {
 struct Running {
     process: Process,
     /// Once it has joined.
-    core: OnceLock<NodeCore<ModelStore>>,
+    core: OnceLock<NodeCore<SimStore>>,
     /// What executors knock at, from then on.
-    door: OnceLock<Arc<ExecutorsDoor<ModelStore>>>,
+    door: OnceLock<Arc<ExecutorsDoor<SimStore>>>,
     /// Told when it is to stop.
     stop: Notify,
 }
@@ -180,7 +180,7 @@ impl SimNode {
     }
 
     /// As `node.rs` of the product opens it.
-    async fn open_door(&self, parts: &SimParts) -> ExecutorsDoor<ModelStore> {
+    async fn open_door(&self, parts: &SimParts) -> ExecutorsDoor<SimStore> {
         let messages = ExecutorMessages {
             engine: parts.engine.clone(),
             addresses: AddressRule::new(&[]),
@@ -192,12 +192,12 @@ impl SimNode {
         ExecutorsDoor::new(messages, keys.ring().await, keys.clone(), settings::REQUESTS_PER_SECOND)
     }
 
-    async fn join(&self) -> StoreResult<NodeCore<ModelStore>> {
+    async fn join(&self) -> StoreResult<NodeCore<SimStore>> {
         let NodeParts { index, clock, store, transport, shape, .. } = &self.parts;
         let info = NodeInfo { name: format!("node-{index}"), ..NodeInfo::default() };
         clock.begin(store.as_ref()).await?;
         let settings = settings::engine(shape);
-        NodeCore::join(ModelStore::clone(store), clock.clone(), transport.clone(), &info, settings).await
+        NodeCore::join(SimStore::clone(store), clock.clone(), transport.clone(), &info, settings).await
     }
 
     fn note(&self, text: impl AsRef<str>) {
@@ -206,7 +206,7 @@ impl SimNode {
 }
 
 /// The pump, as a task instead of a thread.
-async fn turn(pump: Arc<PumpCore<ModelStore>>, running: Arc<Running>) {
+async fn turn(pump: Arc<PumpCore<SimStore>>, running: Arc<Running>) {
     pump.run(|batch| drop(running.process.spawn(batch))).await;
 }
 

@@ -9,8 +9,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Seeds run when nothing else is asked for.
-const SEEDS: u64 = 50;
+/// A range of seeds.
+pub struct Seeds {
+    /// How many are run when nothing else is asked for.
+    default: u64,
+    /// What asks for more or less.
+    count: &'static str,
+    /// What a seed makes.
+    setup: fn(u64) -> Setup,
+}
+
+/// Over the model.
+pub const OVER_MODEL: Seeds = Seeds { default: 50, count: "CARILLON_SIM_SEEDS", setup: Setup::of };
+
+/// Over what ships, on SQLite.
+pub const OVER_SQLITE: Seeds = Seeds {
+    default: 3,
+    count: "CARILLON_SIM_SEEDS_OVER_SQLITE",
+    setup: |seed| Setup { over_sqlite: true, ..Setup::of(seed) },
+};
 
 /// Failing seeds whose stories are told in full: the others have their line.
 const TOLD_MAX: usize = 3;
@@ -18,17 +35,17 @@ const TOLD_MAX: usize = 3;
 type Found = BTreeMap<u64, Vec<Broken>>;
 
 /// Runs the seeds that the environment asks for.
-pub fn keep_every_promise() {
+pub fn keep_every_promise(of: &Seeds) {
     let seeds: Vec<u64> = if let Some(seed) = setting("CARILLON_SIM_SEED") {
         vec![seed]
     } else {
         let first = setting("CARILLON_SIM_FIRST").unwrap_or(1);
-        (first..first + setting("CARILLON_SIM_SEEDS").unwrap_or(SEEDS)).collect()
+        (first..first + setting(of.count).unwrap_or(of.default)).collect()
     };
     if let [seed] = seeds[..] {
-        tell_all(seed);
+        tell_all(&(of.setup)(seed));
     }
-    let found = run(&seeds);
+    let found = run(of, &seeds);
     if found.is_empty() {
         println!("{} seeds from {} on keep every promise", seeds.len(), seeds[0]);
         return;
@@ -38,7 +55,7 @@ pub fn keep_every_promise() {
         panic!("broken by seed {seed} ({})", broken[0].promise);
     }
     for (seed, broken) in found.iter().take(TOLD_MAX) {
-        println!("{}", story(*seed, broken));
+        println!("{}", story(&(of.setup)(*seed), broken));
     }
     panic!("{} of {} seeds break a promise:\n{}", found.len(), seeds.len(), summary(&found));
 }
@@ -52,7 +69,7 @@ fn is_set(name: &str) -> bool {
 }
 
 /// The seeds that break a promise; the first one only, when that is asked for.
-fn run(seeds: &[u64]) -> Found {
+fn run(of: &Seeds, seeds: &[u64]) -> Found {
     let first_only = is_set("CARILLON_SIM_FIRST_ONLY");
     let (next, stops) = (AtomicU64::new(0), AtomicBool::new(false));
     let found = Mutex::new(Found::new());
@@ -65,7 +82,7 @@ fn run(seeds: &[u64]) -> Found {
                     if stops.load(Ordering::Relaxed) {
                         return;
                     }
-                    let broken = broken(&Setup::of(*seed));
+                    let broken = broken(&(of.setup)(*seed));
                     if !broken.is_empty() {
                         stops.store(first_only, Ordering::Relaxed);
                         found.lock().unwrap().insert(*seed, broken);
@@ -78,23 +95,24 @@ fn run(seeds: &[u64]) -> Found {
 }
 
 /// A failing seed's story: with the fewest faults that still break one of the promises that it broke.
-fn story(seed: u64, broken: &[Broken]) -> String {
+fn story(setup: &Setup, broken: &[Broken]) -> String {
     let kinds: BTreeSet<&str> = broken.iter().map(|one| one.promise).collect();
-    let (setup, tries) = shrunk(&Setup::of(seed), &kinds);
+    let (setup, tries) = shrunk(setup, &kinds);
     let world = simulate(&setup);
     let left = promises::check(&world);
     format!(
-        "seed {seed} breaks {} promise(s); told with the fewest faults ({tries} simulations more)\n{}",
+        "seed {} breaks {} promise(s); told with the fewest faults ({tries} simulations more)\n{}",
+        setup.seed,
         kinds.len(),
         report::report(&world, &left)
     )
 }
 
 /// Every event of a seed.
-fn tell_all(seed: u64) {
-    let world = simulate(&Setup::of(seed));
+fn tell_all(setup: &Setup) {
+    let world = simulate(setup);
     let names = Names::of(&world);
-    println!("seed {seed}: {:?}", world.shape);
+    println!("seed {}: {:?}", setup.seed, world.shape);
     world.trace.sorted().iter().for_each(|event| println!("{}", names.told(event)));
 }
 

@@ -39,7 +39,7 @@ pub fn at(at: i64, fault: Fault) -> Planned {
 pub fn simulate(seed: u64, lead_ms: i64, faults: &[Planned]) -> Arc<World> {
     let shape = Shape { lead_ms, ..Shape::default() };
     let (quotas, faults) = (Quotas::default(), Some(faults.to_vec()));
-    crate::simulate(&Setup { seed, shape, quotas, faults, operations: None })
+    crate::simulate(&Setup { shape, quotas, faults, ..Setup::of(seed) })
 }
 
 /// Tells a story under several seeds and looks at the promises whose names begin so.

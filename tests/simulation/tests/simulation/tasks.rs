@@ -7,8 +7,8 @@ use carillon::domain::task::{
     ScheduleKind, TaskSpec,
 };
 use carillon::domain::{LogId, TaskId};
-use carillon::store::{Activity, NewRun, Result, StoreError, StoreErrorKind};
-use carillon_simulation::ModelStore;
+use carillon::store::{Activity, DefinitionStore as _, NewRun, Result, StoreError, StoreErrorKind};
+use carillon_simulation::SimStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ pub fn neighbour(tenants: usize) -> TaskSpec {
 }
 
 /// Writes a run that a person asked for.
-pub async fn start_by_hand(store: &ModelStore, task: TaskId, id: LogId, now: i64) {
+pub async fn start_by_hand(store: &SimStore, task: TaskId, id: LogId, now: i64) {
     if let Ok(Some(view)) = store.task(task).await {
         store.start_run(&view, &NewRun::manual(id, now)).await.expect("there is room for it");
     }
@@ -94,7 +94,7 @@ pub async fn change(node: &Arc<SimNode>, task: TaskId, started: bool) -> Option<
     node.serve(async move |parts: Arc<SimParts>| change_by(&parts.definitions, task, started).await).await
 }
 
-async fn change_by(definitions: &TaskDefinitions<ModelStore>, task: TaskId, started: bool) -> Result<Answered> {
+async fn change_by(definitions: &TaskDefinitions<SimStore>, task: TaskId, started: bool) -> Result<Answered> {
     let gone = || StoreError::new(StoreErrorKind::NotFound, "change a task", "no such task");
     let before = definitions.find(task).await?.ok_or_else(gone)?;
     let revision = before.revision + 1;

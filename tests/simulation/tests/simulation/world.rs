@@ -16,7 +16,7 @@ use carillon_simulation::random::SeededRandom;
 use carillon_simulation::store::LogRow;
 use carillon_simulation::store::admin::new_task;
 use carillon_simulation::{
-    Dice, Endpoint, Gate, Ledger, ModelStore, Net, SimCarrier, SimClock, SimExecutor, SimTime, SimTransport, Trace,
+    Dice, Endpoint, Gate, Ledger, Net, SimCarrier, SimClock, SimExecutor, SimStore, SimTime, SimTransport, Trace,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
@@ -71,12 +71,15 @@ pub struct Setup {
     pub faults: Option<Vec<Planned>>,
     /// What people do; what the seed chooses if neither this nor the faults are said.
     pub operations: Option<Vec<Intended>>,
+    /// Whether its database is what ships, on SQLite, instead of the model.
+    pub over_sqlite: bool,
 }
 
 impl Setup {
     /// What the seed alone makes.
     pub fn of(seed: u64) -> Self {
-        Self { seed, shape: Shape::of(seed), quotas: Quotas::default(), faults: None, operations: None }
+        let (shape, quotas) = (Shape::of(seed), Quotas::default());
+        Self { seed, shape, quotas, faults: None, operations: None, over_sqlite: false }
     }
 }
 
@@ -107,7 +110,7 @@ pub struct World {
     pub net: Arc<Net>,
     pub ledger: Arc<Ledger>,
     /// The database past every gate.
-    pub store: ModelStore,
+    pub store: SimStore,
     pub nodes: Vec<Arc<SimNode>>,
     pub executors: Vec<Arc<SimExecutor>>,
     /// How much there is of everything.
@@ -139,7 +142,7 @@ struct Ground {
     trace: Arc<Trace>,
     net: Arc<Net>,
     ledger: Arc<Ledger>,
-    store: ModelStore,
+    store: SimStore,
     shape: Shape,
 }
 
@@ -197,7 +200,7 @@ impl Ground {
         let (name, now) = (format!("tenant-{index}"), self.time.now_ms());
         let id = index as i64 + 1;
         self.store.create_tenant(TenantId(id), &name, now).await.unwrap();
-        let owner = self.store.create_app(AppId(100 + id), &name, APP).await.unwrap();
+        let owner = self.store.create_app(AppId(100 + id), TenantId(id), &name, APP).await.unwrap();
         let (first, specs) = match index {
             0 => (10, tasks::specs()),
             _ => (NEIGHBOUR_TASKS + id, vec![tasks::neighbour(self.shape.tenants)]),
@@ -217,13 +220,14 @@ impl Ground {
 impl World {
     /// Everything there, nothing running.
     pub async fn new(setup: &Setup) -> Arc<Self> {
-        let Setup { seed, shape, quotas, faults, operations } = setup.clone();
+        let Setup { seed, shape, quotas, faults, operations, over_sqlite } = setup.clone();
         let time = SimTime::simulated();
         let dice = Arc::new(Dice::new(seed));
         let trace = Trace::new(time.clone());
         let net = Net::new(time.clone(), dice.clone());
         let ledger = Arc::new(Ledger::default());
-        let store = ModelStore::new(time.clone(), trace.clone());
+        let over = if over_sqlite { SimStore::over_sqlite } else { SimStore::model };
+        let store = over(time.clone(), trace.clone());
         let ground = Ground { time, dice, trace, net, ledger, store, shape };
         let mut tenants = Vec::new();
         for index in 0..ground.shape.tenants {
@@ -411,7 +415,7 @@ impl World {
     /// The database is away until a standby has taken over that lacks the last commits.
     async fn lose_commits(&self, at: i64, last: i64) {
         self.pass(at - last).await;
-        let before = self.store.inspect(Clone::clone);
+        let before = self.store.save();
         self.pass(last).await;
         self.trace.add(format!("FAULT {}", Fault::LostCommits { last }));
         let until = self.time.now_ms() + SWITCH_OVER_MS;
