@@ -24,7 +24,7 @@ pub struct Gate {
 }
 
 /// How long a node waits for a statement at most, ms, as its connections have it.
-const STATEMENT_TIMEOUT_MS: u64 = 5_000;
+pub const STATEMENT_MAX_MS: i64 = 5_000;
 
 /// A commit that is reported as failed and carried out later.
 #[derive(Debug, Clone, Copy)]
@@ -129,7 +129,7 @@ impl Gate {
         }
         self.answered(action).await?;
         if self.happens(&self.given_up_per_mille, "gives up", action) {
-            tokio::time::sleep(Duration::from_millis(STATEMENT_TIMEOUT_MS)).await;
+            tokio::time::sleep(Duration::from_millis(STATEMENT_MAX_MS as u64)).await;
             return Err(StoreError::new(StoreErrorKind::Unavailable, action, "no answer in time, and nothing done"));
         }
         if !writes(action) {
