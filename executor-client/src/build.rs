@@ -36,7 +36,7 @@ impl ExecutorBuilder {
     }
 
     /// The same without a port, within surroundings of the caller's.
-    #[cfg(feature = "simulation")]
+    #[cfg(any(feature = "simulation", test))]
     pub(crate) fn build_within(mut self, surroundings: Surroundings) -> Result<Assembled, BuildError> {
         let (bind, nodes) = self.prepare()?;
         let port = self.port;

@@ -1,21 +1,20 @@
-//! This process's estimate of the cluster clock: the monotonic clock plus an estimated offset.
+//! This process's estimate of the cluster clock: this machine's own clock plus an estimated offset.
 //!
 //! The wall clock of this machine never decides when a run starts. It only dates the very first
 //! request, before the first reply from a node.
 
-use crate::sync::lock;
-use carillon_protocol::{Estimate, OffsetEstimator};
+use carillon_protocol::{LocalClock, LocalInstant, RemoteClock};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Base before the first reading.
+/// No time has been told yet.
 const UNKNOWN: i64 = i64::MIN;
 
 /// The clocks of a machine.
 pub trait TimeSource: std::fmt::Debug + Send + Sync {
-    /// Microseconds of the monotonic clock, from any origin.
-    fn monotonic_us(&self) -> i64;
+    /// Now, by clocks that go on while the machine is suspended.
+    fn local(&self) -> LocalInstant;
 
     /// The wall clock, epoch ms.
     fn wall_ms(&self) -> i64;
@@ -23,17 +22,12 @@ pub trait TimeSource: std::fmt::Debug + Send + Sync {
 
 /// This machine's.
 pub(crate) fn machine() -> Arc<dyn TimeSource> {
-    Arc::new(MachineTime { origin: Instant::now() })
+    Arc::new(LocalClock::machine())
 }
 
-#[derive(Debug)]
-struct MachineTime {
-    origin: Instant,
-}
-
-impl TimeSource for MachineTime {
-    fn monotonic_us(&self) -> i64 {
-        self.origin.elapsed().as_micros() as i64
+impl TimeSource for LocalClock {
+    fn local(&self) -> LocalInstant {
+        self.now()
     }
 
     fn wall_ms(&self) -> i64 {
@@ -45,9 +39,7 @@ impl TimeSource for MachineTime {
 #[derive(Debug)]
 pub(crate) struct ClusterClock {
     machine: Arc<dyn TimeSource>,
-    /// Of the newest [`Estimate`], µs; [`UNKNOWN`] before the first reading.
-    base_us: AtomicI64,
-    estimator: Mutex<OffsetEstimator>,
+    cluster: RemoteClock,
     /// Latest time returned, epoch µs: a correction by microseconds must not let a run that was
     /// released at its due time read an earlier one.
     told_us: AtomicI64,
@@ -63,28 +55,23 @@ impl ClusterClock {
     }
 
     pub(crate) fn over(machine: Arc<dyn TimeSource>) -> Self {
-        Self {
-            machine,
-            base_us: AtomicI64::new(UNKNOWN),
-            estimator: Mutex::new(OffsetEstimator::default()),
-            told_us: AtomicI64::new(UNKNOWN),
-        }
+        Self { machine, cluster: RemoteClock::default(), told_us: AtomicI64::new(UNKNOWN) }
     }
 
-    /// Microseconds of the monotonic clock.
+    /// Now, by this machine.
+    pub(crate) fn local(&self) -> LocalInstant {
+        self.machine.local()
+    }
+
+    /// This machine's free-running clock, µs: what is promised for a time counts by it.
     pub(crate) fn local_us(&self) -> i64 {
-        self.machine.monotonic_us()
+        self.local().free_us
     }
 
     /// Cluster time, epoch µs; `None` before the first reading.
     pub(crate) fn now_us(&self) -> Option<i64> {
-        match self.base_us.load(Ordering::Relaxed) {
-            UNKNOWN => None,
-            base => {
-                let now = Estimate::of_base(base).at(self.local_us());
-                Some(self.told_us.fetch_max(now, Ordering::Relaxed).max(now))
-            }
-        }
+        let now = self.cluster.at(self.local())?;
+        Some(self.told_us.fetch_max(now, Ordering::Relaxed).max(now))
     }
 
     /// Cluster time, epoch ms; `None` before the first reading.
@@ -97,15 +84,17 @@ impl ClusterClock {
         self.now_ms().unwrap_or_else(|| self.machine.wall_ms())
     }
 
-    /// Takes a node's reading between two local instants, all µs.
-    pub(crate) fn observe(&self, sent_us: i64, received_us: i64, cluster_us: i64) {
-        let mut estimator = lock(&self.estimator);
-        // `local_us` truncates up to 1 µs; without the addition the estimate could lead by that.
-        let estimate = estimator.observe(sent_us, received_us + 1, cluster_us);
-        let before = self.base_us.swap(estimate.base_us(), Ordering::Relaxed);
-        if before != UNKNOWN && estimate.base_us() < before - STEP_BACK_US {
+    /// Takes a node's reading (epoch µs) between two local instants.
+    pub(crate) fn observe(&self, sent: LocalInstant, received: LocalInstant, cluster_us: i64) {
+        let before = self.cluster.at(received);
+        self.cluster.observe(sent, received, cluster_us);
+        let after = self.cluster.at(received);
+        if before.zip(after).is_some_and(|(before, after)| after < before - STEP_BACK_US) {
             self.told_us.store(UNKNOWN, Ordering::Relaxed);
         }
-        tracing::trace!(cluster_us = estimate.at(received_us), error_us = estimator.error_us(), "clock.observed");
+        tracing::trace!(cluster_us = after, error_us = self.cluster.error_us(), "clock.observed");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// Before the first contact. Far in the past, yet safe to add a period to.
 const NEVER: i64 = i64::MIN / 4;
 
-/// All instants are local monotonic microseconds.
+/// All instants are microseconds of this machine's free-running clock, which goes on while the machine is suspended.
 #[derive(Debug)]
 #[allow(clippy::struct_field_names)] // the unit belongs to the name of every instant
 pub(crate) struct Lease {

@@ -5,7 +5,7 @@ use crate::carrier::Carrier;
 use crate::clock::ClusterClock;
 use carillon_protocol::exchange::Request;
 use carillon_protocol::sign::{Key, RandomSource, RequestParts, SignMethod};
-use carillon_protocol::{Code, NODE_BASE_PATH, Reply};
+use carillon_protocol::{Code, LocalInstant, NODE_BASE_PATH, Reply};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -86,8 +86,8 @@ pub(crate) struct Nodes {
 /// Any reply whose signature is valid.
 struct Believed {
     reply: Reply<Value>,
-    sent_us: i64,
-    received_us: i64,
+    sent: LocalInstant,
+    received: LocalInstant,
 }
 
 /// The part of a refusal's data that contains the time.
@@ -193,7 +193,7 @@ impl Nodes {
         if let Some(data) = &believed.reply.data
             && let Ok(time) = Time::deserialize(data)
         {
-            self.clock.observe(believed.sent_us, believed.received_us, time.cluster_time_us);
+            self.clock.observe(believed.sent, believed.received, time.cluster_time_us);
         }
     }
 
@@ -217,14 +217,14 @@ impl Nodes {
             nonce: &nonce,
         };
         let request = Request::signed(&parts, *method, &key.secret, body);
-        let sent_us = self.clock.local_us();
+        let sent = self.clock.local();
         let answer = self.carrier.carry(&node.origin, request, timeout).await?;
-        let received_us = self.clock.local_us();
+        let received = self.clock.local();
         if !answer.is_genuine(*method, &key.secret, &nonce) {
             return Err(disbelieved(node, answer.status, &answer.body));
         }
         let reply = serde_json::from_slice(&answer.body).map_err(|e| format!("signed, but not a reply: {e}"))?;
-        Ok(Believed { reply, sent_us, received_us })
+        Ok(Believed { reply, sent, received })
     }
 }
 
@@ -232,8 +232,8 @@ fn parse<T: DeserializeOwned>(believed: Believed) -> Result<NodeReply<T>, String
     let data = believed.reply.data.unwrap_or(Value::Null);
     Ok(NodeReply {
         data: serde_json::from_value(data).map_err(|e| format!("not the expected answer: {e}"))?,
-        sent_us: believed.sent_us,
-        received_us: believed.received_us,
+        sent_us: believed.sent.free_us,
+        received_us: believed.received.free_us,
     })
 }
 
@@ -242,7 +242,7 @@ fn refused(node: &Node, path: &str, believed: Believed) -> Failure {
     tracing::debug!(node = %node.base, path, code = u32::from(code), msg, "node.refused");
     match code {
         Code::RegisterAgain => Failure::RegisterAgain,
-        Code::StoreUnavailable => Failure::StoreUnavailable { sent_us: believed.sent_us },
+        Code::StoreUnavailable => Failure::StoreUnavailable { sent_us: believed.sent.free_us },
         _ => Failure::Refused { code, msg },
     }
 }

@@ -45,7 +45,7 @@ impl Bell {
     }
 
     /// The same for a task; a ring since the last wait counts.
-    #[cfg(any(test, feature = "simulation"))]
+    #[cfg(feature = "simulation")]
     pub(crate) async fn rung(&self, limit: Duration) {
         let _ = tokio::time::timeout(limit, self.tasks.notified()).await;
     }
@@ -80,7 +80,7 @@ impl Signal {
     }
 
     /// The same for a task.
-    #[cfg(any(test, feature = "simulation"))]
+    #[cfg(feature = "simulation")]
     pub(crate) async fn is_set(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         while !*lock(&self.set) && Instant::now() < deadline {

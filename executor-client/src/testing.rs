@@ -144,7 +144,7 @@ impl TestRunBuilder {
     #[must_use]
     pub fn start(self) -> TestRun {
         let clock = Arc::new(ClusterClock::new());
-        let (local, now) = (clock.local_us(), now_us());
+        let (local, now) = (clock.local(), now_us());
         clock.observe(local, local, now);
         // There is no writer: the lines stay in its queue.
         let limits = Limits { run_bytes: u64::MAX, total_bytes: u64::MAX, age: Duration::MAX };

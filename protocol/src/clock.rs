@@ -1,13 +1,14 @@
 //! An estimate of a remote clock that never runs ahead of it.
 //!
 //! A run must never start before its fire time, so the estimate is not the usual midpoint of a
-//! round trip. A remote reading `r` that was taken somewhere between the local monotonic
+//! round trip. A remote reading `r` that was taken somewhere between the local
 //! instants `sent` and `received` proves that the offset (remote − local) lies within
 //! `[r − received, r − sent]`. The estimate is the largest lower bound of the recent readings:
 //! it lags the remote clock by at most the shortest of their return trips (well under a
 //! millisecond in one data centre) and never leads it. Between readings the estimate runs slow by
-//! what the two clocks may drift apart meanwhile, so that a local clock that is a little fast, or
-//! a remote one that is being slewed, does not make it lead either.
+//! what the two clocks may drift apart meanwhile, so that a local clock that is a little fast
+//! does not make it lead either. What a time service slews may drift by far more; that is why
+//! [`RemoteClock`](crate::RemoteClock) carries on two estimates.
 //!
 //! Readings that contradict each other (`max lower > min upper`) mean that the remote clock was
 //! set; then only the newest one counts. The intersection of intervals is Marzullo's
@@ -81,7 +82,7 @@ pub struct OffsetEstimator {
 }
 
 impl OffsetEstimator {
-    /// Takes one round trip: local monotonic microseconds at sending and at receipt, and the
+    /// Takes one round trip: local microseconds at sending and at receipt, and the
     /// remote epoch microseconds read in between. Returns the new estimate.
     pub fn observe(&mut self, sent_us: i64, received_us: i64, remote_us: i64) -> Estimate {
         let reading = Reading { received_us, lower_us: remote_us - received_us, upper_us: remote_us - sent_us };

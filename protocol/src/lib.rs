@@ -4,17 +4,21 @@
 //! reply is signed with a key that belongs to one (tenant, app). `docs/protocol.md` is the
 //! prose; this crate is the truth, and both sides compile it.
 //!
-//! This crate does no I/O and depends on neither side's HTTP library.
+//! This crate does no I/O but reading this machine's clock, and depends on neither side's HTTP library.
 
 pub mod clock;
 pub mod code;
 pub mod exchange;
+pub mod local_clock;
 pub mod message;
+pub mod remote_clock;
 pub mod sign;
 
 pub use clock::{DRIFT_PPM, Estimate, OffsetEstimator};
 pub use code::Code;
+pub use local_clock::{KernelClocks, LocalClock, LocalInstant};
 pub use message::*;
+pub use remote_clock::RemoteClock;
 use std::time::Duration;
 
 /// Base path of everything that an executor calls on a node.

@@ -14,7 +14,7 @@ use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
 use crate::housekeeping::{HousekeepingSettings, StatisticsSettings};
 use crate::live::{Streams, Watcher};
-use crate::outcome::ReaperSettings;
+use crate::outcome::{PAGE_ROWS, ReaperSettings};
 use crate::pregenerate::PregenerateSettings;
 use crate::queue::LoaderSettings;
 use crate::settings::{Settings, host_name, ms};
@@ -308,6 +308,7 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             accept_window_ms: ms(s.accept_window),
             offline_after_ms: ms(settings.executors.offline_after),
             abandon_after_ms: ms(settings.executors.abandon_after),
+            page_rows: PAGE_ROWS,
         },
         housekeeping: HousekeepingSettings {
             retain_ms: i64::from(settings.data.max_retain_days) * DAY_MS,

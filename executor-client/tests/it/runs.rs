@@ -141,6 +141,19 @@ async fn a_cancel_drops_stops_or_is_remembered() {
     running.stopped().await;
 }
 
+/// As unknown, a run that is over and acknowledged would count as never started, and an edit would run it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_of_what_has_ended_says_so_also_when_that_is_acknowledged() {
+    let (node, _journal, _seen, running) = setup().await;
+    running.dispatch(vec![item(1, "quick", node.now_ms())], &node).await;
+    eventually("ended", || node.result(1).is_some()).await;
+    node.state().heartbeats.clear();
+    eventually("acknowledged", || node.state().heartbeats.iter().any(|beat| beat.unacknowledged.is_empty())).await;
+    assert_eq!(running.cancel(&[1], false, &node).await, [CancelOutcome::Ended]);
+    assert_eq!(running.cancel(&[1], true, &node).await, [CancelOutcome::Ended]);
+    running.stopped().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_heartbeat_can_cancel() {
     let (node, _journal, seen, running) = setup().await;

@@ -1,12 +1,11 @@
 //! The cluster clock: the database's, estimated from round trips and carried on by this
-//! process's monotonic clock, so that no machine's wall clock decides when something fires.
+//! machine's own clock, so that no machine's wall clock decides when something fires.
 
 use crate::store::{ClockReading, ClusterStore, Result};
 use async_trait::async_trait;
-use carillon_protocol::{Estimate, OffsetEstimator};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use carillon_protocol::{LocalClock, RemoteClock};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Cluster time, handed in wherever time matters.
 #[async_trait]
@@ -19,9 +18,29 @@ pub trait Clock: Send + Sync {
         self.now_us().div_euclid(1_000)
     }
 
+    /// What this machine's own clock says, epoch ms. It decides nothing but whether the database's clock can be believed.
+    fn here_ms(&self) -> i64 {
+        chrono::Utc::now().timestamp_millis()
+    }
+
+    /// This machine's own clock, µs since any instant: nobody sets or slews it, and it counts suspensions.
+    fn local_us(&self) -> i64;
+
     /// Takes one reading of the database's clock, for a clock that is kept in step with it.
     async fn observe(&self, _store: &dyn ClusterStore) -> Result<()> {
         Ok(())
+    }
+
+    /// How often the database's clock was found to have been set, by more than servers of one database may differ: times from
+    /// before and after that cannot be compared.
+    fn times_set(&self) -> u64 {
+        0
+    }
+
+    /// What this clock said, ms, before the database's was last found to have been set back; 0 for never. Until then things were
+    /// done whose times the clock says once more afterwards.
+    fn set_back_from(&self) -> i64 {
+        0
     }
 
     /// How this machine's own clock stands to it, if that is measured. Informational only: nothing depends on it.
@@ -30,54 +49,83 @@ pub trait Clock: Send + Sync {
     }
 }
 
+/// The clock counts as set when the estimate changes by more than this, µs. By less, servers of one database may differ
+/// whose clocks are read in turn, and those who compare times leave more room.
+const SET_MIN_US: u64 = 250_000;
+
 /// The production clock.
 #[derive(Debug)]
 pub struct ClusterClock {
-    origin: Instant,
-    /// Of the newest [`Estimate`].
-    base_us: AtomicI64,
-    estimator: Mutex<OffsetEstimator>,
+    machine: LocalClock,
+    database: RemoteClock,
+    times_set: AtomicU64,
+    set_back_from: AtomicI64,
 }
 
 impl ClusterClock {
     /// A clock that agrees with `store`'s after a few first readings.
     pub async fn synchronised(store: &dyn ClusterStore) -> Result<Self> {
+        Self::synchronised_over(LocalClock::machine(), store).await
+    }
+
+    /// The same over the clock of a given machine.
+    pub async fn synchronised_over(machine: LocalClock, store: &dyn ClusterStore) -> Result<Self> {
         const FIRST_READINGS: usize = 5;
-        let clock = Self { origin: Instant::now(), base_us: AtomicI64::new(0), estimator: Mutex::default() };
+        let clock = Self {
+            machine,
+            database: RemoteClock::default(),
+            times_set: AtomicU64::new(0),
+            set_back_from: AtomicI64::new(0),
+        };
         for _ in 0..FIRST_READINGS {
             clock.observe(store).await?;
         }
         Ok(clock)
-    }
-
-    fn monotonic_us(&self) -> i64 {
-        i64::try_from(self.origin.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 }
 
 #[async_trait]
 impl Clock for ClusterClock {
     fn now_us(&self) -> i64 {
-        Estimate::of_base(self.base_us.load(Ordering::Relaxed)).at(self.monotonic_us())
+        // It is known: nobody has this clock before its first readings.
+        self.database.at(self.machine.now()).unwrap_or(0)
+    }
+
+    fn local_us(&self) -> i64 {
+        self.machine.now().free_us
     }
 
     async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
-        let sent = self.monotonic_us();
-        let remote = store.now_us().await?;
-        let received = self.monotonic_us();
-        // A poisoned lock only means that a reading was lost; the estimator is whole.
-        let mut estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // `monotonic_us` truncates up to 1 µs; without the addition the estimate could lead by that.
-        self.base_us.store(estimator.observe(sent, received + 1, remote).base_us(), Ordering::Relaxed);
+        let sent = self.machine.now();
+        let remote_us = store.now_us().await?;
+        let received = self.machine.now();
+        let before_us = self.database.at(received);
+        self.database.observe(sent, received, remote_us);
+        let Some((before_us, after_us)) = before_us.zip(self.database.at(received)) else { return Ok(()) };
+        if after_us.abs_diff(before_us) > SET_MIN_US {
+            self.times_set.fetch_add(1, Ordering::Relaxed);
+        }
+        if after_us < before_us - SET_MIN_US as i64 {
+            self.set_back_from.fetch_max(before_us.div_euclid(1_000), Ordering::Relaxed);
+        }
         Ok(())
     }
 
+    fn times_set(&self) -> u64 {
+        self.times_set.load(Ordering::Relaxed)
+    }
+
+    fn set_back_from(&self) -> i64 {
+        self.set_back_from.load(Ordering::Relaxed)
+    }
+
     fn reading(&self) -> Option<ClockReading> {
-        let estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let uncertainty_us = estimator.error_us()?;
-        drop(estimator);
+        let uncertainty_us = self.database.error_us()?;
         let own = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
         let own_us = i64::try_from(own.as_micros()).ok()?;
         Some(ClockReading { offset_ms: (own_us - self.now_us()) / 1_000, uncertainty_us })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// every offline time-out, since a heartbeat lost on its way is no harm.
 const SILENCE_MS: i64 = 5_000;
 
+/// A list that is further ahead of this node's clock is by another clock, ms.
+const AHEAD_MAX_MS: i64 = 1_000;
+
 /// Receives these messages.
 pub struct Executors {
     store: Arc<dyn ExecutorStore>,
@@ -65,7 +68,17 @@ impl Executors {
         if id > before && IdSource::made_by(id) == self.ids.node() {
             // A process seen for the first time holds nothing.
             let (runs, cancelled) = (HashSet::new(), HashSet::new());
-            self.registry.heard(id, Snapshot { taken_at: now, received_at: now, runs, cancelled, doubted_until: 0 });
+            self.registry.heard(
+                id,
+                Snapshot {
+                    taken_at: now,
+                    received_at: now,
+                    times_set: self.clock.times_set(),
+                    runs,
+                    cancelled,
+                    doubted_until: 0,
+                },
+            );
         }
         tracing::info!(
             executor = id.0,
@@ -95,9 +108,10 @@ impl Executors {
                 return Err(StoreError::new(StoreErrorKind::Outdated, "commit a heartbeat", detail));
             }
         }
-        let received_at = self.clock.now_ms();
-        // An executor whose clock runs ahead must not vouch for what it has not seen yet.
-        let taken_at = snapshot_at.min(received_at);
+        let (times_set, received_at) = (self.clock.times_set(), self.clock.now_ms());
+        // An executor whose clock runs ahead must not vouch for what it has not seen yet; where one of the two does not know
+        // yet that the clock was set, nobody knows when its list was taken.
+        let taken_at = if snapshot_at > received_at + AHEAD_MAX_MS { 0 } else { snapshot_at.min(received_at) };
         let is_back = !self.registry.heard_lately(executor_id, received_at - SILENCE_MS);
         let doubted_until = self.registry.doubted_until(executor_id);
         let live: Vec<RunKey> = held.into_iter().chain(running).collect();
@@ -127,7 +141,7 @@ impl Executors {
         };
         let runs: HashSet<RunKey> = live.into_iter().chain(unacknowledged).collect();
         let cancelled = cancel.iter().copied().collect();
-        self.registry.heard(executor_id, Snapshot { taken_at, received_at, runs, cancelled, doubted_until });
+        self.registry.heard(executor_id, Snapshot { taken_at, received_at, times_set, runs, cancelled, doubted_until });
         Ok(Some(cancel))
     }
 

@@ -5,6 +5,7 @@ use crate::domain::NodeId;
 use crate::domain::clock_spread::{CLOCK_SPREAD_MAX_MS, ClockSpread};
 use crate::store::{Beat, ClusterStore, Member, NodeHeartbeat, NodeInfo, NodeState, Result, Share};
 use arc_swap::ArcSwap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// This node's view of the cluster.
@@ -79,6 +80,8 @@ pub struct Membership {
     offline_after_ms: i64,
     view: ArcSwap<View>,
     contact: Mutex<Contact>,
+    /// When the last heartbeat that was committed was sent, local µs.
+    sent_us: AtomicI64,
     clock_spread: Mutex<ClockSpread>,
 }
 
@@ -90,6 +93,7 @@ impl Membership {
         info: &NodeInfo,
         offline_after_ms: i64,
     ) -> Result<Self> {
+        let sent_us = AtomicI64::new(clock.local_us());
         let me = store.join(info).await?;
         let view = View {
             live: vec![me.id],
@@ -106,6 +110,7 @@ impl Membership {
             offline_after_ms,
             view: ArcSwap::from_pointee(view),
             contact,
+            sent_us,
             clock_spread: Mutex::default(),
         })
     }
@@ -128,7 +133,9 @@ impl Membership {
     /// Renews the heartbeat. A node whose heartbeat was not renewed must stop.
     pub async fn heartbeat(&self, queue_depth: u64) -> Result<Beat> {
         let beat = NodeHeartbeat { queue_depth, clock: self.clock.reading(), last: self.last_beat() };
+        let sent_us = self.clock.local_us();
         let done = self.store.heartbeat(&self.me, &beat).await?;
+        self.sent_us.fetch_max(sent_us, Ordering::Relaxed);
         self.contact().made(self.clock.now_ms());
         Ok(done)
     }
@@ -138,10 +145,15 @@ impl Membership {
         self.contact().last
     }
 
-    /// Whether this node's heartbeat was committed within one offline time-out. Only then may it
-    /// tell executors that the database is away and that they should go on.
+    /// Whether this node's heartbeat was committed within one offline time-out, whatever the database's clock did since. Only
+    /// then may it tell executors that the database is away and that they should go on.
     pub fn in_touch(&self) -> bool {
-        self.clock.now_ms() - self.contact().last <= self.offline_after_ms
+        self.clock.local_us() - self.sent_us.load(Ordering::Relaxed) <= self.offline_after_ms * 1_000
+    }
+
+    /// Whether it may declare others dead, now: the view may be from before a pause.
+    pub fn is_settled(&self) -> bool {
+        self.view().settled && self.contact().judge(self.clock.now_ms(), self.offline_after_ms).0
     }
 
     /// Reads who is alive; returns whether that changed.

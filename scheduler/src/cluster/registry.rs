@@ -28,6 +28,8 @@ pub struct Snapshot {
     pub taken_at: i64,
     /// When it came here, ms.
     pub received_at: i64,
+    /// How often the database's clock had been set by then, as far as was known here.
+    pub times_set: u64,
     /// Held, running, or ended without an acknowledgement.
     pub runs: HashSet<RunKey>,
     /// Those of them that it was told to drop. It may not have heard it.
@@ -226,9 +228,11 @@ impl Registry {
         self.snapshots.iter().filter(|entry| entry.received_at >= since).map(|entry| *entry.key()).collect()
     }
 
-    /// Whether the executor's last snapshot is newer than `after` (ms) and does not hold the run.
-    pub fn denies(&self, id: ExecutorId, run: RunKey, after: i64) -> bool {
-        self.snapshots.get(&id).is_some_and(|snapshot| snapshot.taken_at > after && !snapshot.runs.contains(&run))
+    /// Whether the executor's last snapshot is newer than `after` (ms) and does not hold the run. The database's clock has been
+    /// set so often by now: what came before the last time is not newer, whatever its time says.
+    pub fn denies(&self, id: ExecutorId, run: RunKey, after: i64, times_set: u64) -> bool {
+        let lacks = |list: &Snapshot| list.times_set == times_set && list.taken_at > after && !list.runs.contains(&run);
+        self.snapshots.get(&id).is_some_and(|list| lacks(&list))
     }
 
     fn begin(&self) -> u64 {

@@ -87,7 +87,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         let mut took = Revocation { unreachable, ..Revocation::default() };
         let (mut unstarted, mut started) = (Vec::new(), Vec::new());
         for (dispatched, outcome) in answers {
-            if self.has_not_started(&dispatched, outcome) {
+            if has_not_started(&dispatched.run, outcome, self.clock.now_ms()) {
                 unstarted.push(dispatched.run);
                 continue;
             }
@@ -119,7 +119,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         let mut took = Revocation { unreachable, ..Revocation::default() };
         let mut changes = Vec::new();
         for (dispatched, outcome) in answers {
-            if self.has_not_started(&dispatched, outcome) {
+            if has_not_started(&dispatched.run, outcome, self.clock.now_ms()) {
                 let change = Transition::of(&dispatched.run, Status::Cancelled, reason);
                 changes.push(Transition { finished_at: self.clock.now_ms(), ..change });
             } else {
@@ -163,12 +163,6 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
             }
         }
         (answers, unreachable)
-    }
-
-    /// Whether it certainly has not, and will not: `Unknown` is refused by the executor from now on, should it still arrive.
-    fn has_not_started(&self, dispatched: &DispatchedRun, outcome: CancelOutcome) -> bool {
-        outcome == CancelOutcome::Dropped
-            || (outcome == CancelOutcome::Unknown && dispatched.run.due_time > self.clock.now_ms() + UNKNOWN_MARGIN_MS)
     }
 
     /// Stops `runs` (DISPATCHED) for `reason`, wherever they are: the wish is written down first,
@@ -301,5 +295,34 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         let message = Cancel { executor_id: executor.id.0, runs: keys, unstarted_only: !running_too };
         let answer = self.transport.cancel(&executor, &message).await.map(|ack| ack.outcomes);
         (runs, answer)
+    }
+}
+
+/// Whether a run certainly has not started, and will not, when its executor answers this to a cancel at `now` (epoch ms):
+/// one that it does not know it refuses from then on, should it still arrive.
+fn has_not_started(run: &Run, outcome: CancelOutcome, now: i64) -> bool {
+    match outcome {
+        CancelOutcome::Dropped => true,
+        CancelOutcome::Unknown => run.due_time > now + UNKNOWN_MARGIN_MS,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An executor of 0.1 also says `Unknown` of what has ended, and a node's clock may lag.
+    #[test]
+    fn a_run_that_an_executor_does_not_know_may_have_ended_once_it_is_nearly_due() {
+        let run = crate::domain::task_log::test::run_of(1, 100_000);
+        let unstarted = |outcome, now| has_not_started(&run, outcome, now);
+        assert!(unstarted(CancelOutcome::Unknown, 98_999));
+        assert!(!unstarted(CancelOutcome::Unknown, 99_000));
+        assert!(!unstarted(CancelOutcome::Unknown, 100_001));
+        assert!(unstarted(CancelOutcome::Dropped, 200_000), "it said so itself");
+        for outcome in [CancelOutcome::Ended, CancelOutcome::Running, CancelOutcome::Stopping, CancelOutcome::Stopped] {
+            assert!(!unstarted(outcome, 0), "{outcome:?}");
+        }
     }
 }

@@ -336,7 +336,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     pub(super) async fn no_executor_took(&self, unrouted: Vec<UnroutedRun>) {
         let now = self.clock.now_ms();
         // Just started, or back after an outage: executors have not had the time to be heard.
-        let unheard = !self.membership.view().settled;
+        let unheard = !self.membership.is_settled();
         let (mut waiting, mut changes, mut permits) = (Vec::new(), Vec::new(), Vec::new());
         let mut room = WAITING_MAX.saturating_sub(self.queue.blocked.waiting_for_executors());
         for unrouted in unrouted {

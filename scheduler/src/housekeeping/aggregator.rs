@@ -75,7 +75,7 @@ impl<S: StatisticsStore + ClusterStore + ?Sized> Aggregator<S> {
         let fence = self.store.take_lease(LeaseName::Statistics, me, held, STATISTICS_LEASE_MS).await?;
         *self.lock() = fence;
         let Some(fence) = fence else { return Ok(0) };
-        let began = self.clock.now_ms();
+        let Some(began) = super::believed(&*self.clock) else { return Ok(0) };
         if !self.store.list_minutes(fence, self.since(Grain::TaskMinute, began), began - SETTLE_MS).await? {
             return Ok(0);
         }
@@ -112,7 +112,8 @@ impl<S: StatisticsStore + ClusterStore + ?Sized> Aggregator<S> {
 
     /// `false` when the lease is lost.
     async fn count(&self, fence: Fence, of: &Counting) -> Result<bool> {
-        let found = if of.start < self.since(of.grain, self.clock.now_ms()) {
+        let Some(now) = super::believed(&*self.clock) else { return Ok(false) };
+        let found = if of.start < self.since(of.grain, now) {
             // Its logs, or its minutes, are no longer all there.
             Some(Counted { again_at: None, is_change: false })
         } else if of.grain == Grain::TaskMinute {

@@ -68,12 +68,7 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
         if !self.holds_lease().await? {
             return Ok(0);
         }
-        let (now, here) = (self.clock.now_ms(), chrono::Utc::now().timestamp_millis());
-        if has_jumped(now, here) {
-            tracing::error!(
-                ahead_ms = now - here,
-                "nothing is deleted: the database's clock is far ahead of this machine's; correct the wrong one"
-            );
+        if believed(&*self.clock).is_none() {
             return Ok(0);
         }
         let age = |days: &i32| if *days == 0 { self.settings.retain_ms } else { i64::from(*days) * DAY_MS };
@@ -108,7 +103,8 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
             if !self.holds_lease().await? {
                 break;
             }
-            let before = self.clock.now_ms() - age;
+            let Some(now) = believed(&*self.clock) else { break };
+            let before = now - age;
             let step = if let Some(days) = days {
                 self.store.purge_of(days, before, BATCH).await?
             } else {
@@ -128,7 +124,8 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
 
     /// Deletes sessions and tokens that have been over for a while.
     async fn purge_access(&self) -> Result<()> {
-        let before = self.clock.now_ms() - ENDED_ACCESS_KEPT_MS;
+        let Some(now) = believed(&*self.clock) else { return Ok(()) };
+        let before = now - ENDED_ACCESS_KEPT_MS;
         for _ in 0..BATCHES_MAX {
             if !self.holds_lease().await? || self.store.purge_access(before, BATCH).await? < BATCH {
                 break;
@@ -157,6 +154,19 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Fence>> {
         self.fence.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Cluster time, ms, by which something may be deleted or given up; `None`, and a word in the log, while it has jumped ahead.
+fn believed(clock: &dyn Clock) -> Option<i64> {
+    let (now, here) = (clock.now_ms(), clock.here_ms());
+    if has_jumped(now, here) {
+        tracing::error!(
+            ahead_ms = now - here,
+            "nothing is deleted or counted: the database's clock is far ahead of this machine's; correct the wrong one"
+        );
+        return None;
+    }
+    Some(now)
 }
 
 /// Whether the cluster clock says more than the wall clock of this machine can believe; both epoch ms.

@@ -7,4 +7,4 @@ mod rounds;
 
 pub use ingestion::ResultIngestion;
 pub use outbox::OutboxWorker;
-pub use reaper::{Reaper, ReaperParts, ReaperSettings};
+pub use reaper::{PAGE_ROWS, Reaper, ReaperParts, ReaperSettings};

@@ -16,8 +16,8 @@ use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
 use crate::store::{
-    BATCH_MAX, ClaimStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, OutcomeStore, PlanStore, Result,
-    Suspect, Suspects,
+    BATCH_MAX, ClaimStore, ClusterStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, OutcomeStore,
+    PlanStore, Result, Suspect, Suspects,
 };
 use carillon_protocol::RunKey;
 use futures_util::future::join_all;
@@ -33,6 +33,9 @@ pub struct ReaperSettings {
     pub offline_after_ms: i64,
     /// Executors silent for longer have stopped what they ran.
     pub abandon_after_ms: i64,
+    /// Runs in memory at once; the round goes on behind them: long runs that are well hide no lost ones. As many of the older
+    /// runs that go on are looked at in a round; the next round goes on behind them.
+    pub page_rows: u64,
 }
 
 /// Clocks of executors are estimates: margin when two of them are compared, ms.
@@ -41,14 +44,11 @@ const MARGIN_MS: i64 = 500;
 /// A run that should have started this long ago and has no result is looked at, ms.
 const QUIET_MS: i64 = 2_000;
 
-/// Runs in memory at once; the round goes on behind them: long runs that are well hide no lost ones.
-const PAGE_MAX: u64 = 20_000;
+/// Runs that a node looks at in one go.
+pub const PAGE_ROWS: u64 = 20_000;
 
 /// Runs that should have started within this time are looked at in each round, ms.
 const FRESH_MS: i64 = 10_000;
-
-/// Of runs that are older, and go on, so many are looked at in a round; the next round goes on behind them.
-const OLD_ROWS: u64 = 20_000;
 
 /// The reaper of one node.
 pub struct Reaper<S: ?Sized> {
@@ -87,7 +87,7 @@ pub struct ReaperParts<S: ?Sized> {
     pub ended: Arc<EndedRuns>,
 }
 
-impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + ?Sized> Reaper<S> {
+impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 'static> Reaper<S> {
     /// Over the node's parts.
     pub fn new(parts: ReaperParts<S>, settings: ReaperSettings) -> Self {
         let ReaperParts { store, clock, membership, registry, rules, transport, canceller, tasks, ended } = parts;
@@ -111,11 +111,12 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
     pub async fn tick(&self) -> Result<usize> {
         let view = self.membership.view();
         let looks = self.rounds.begin(&view.live, self.registry.departures(), self.clock.now_ms());
+        let is_settled = self.membership.is_settled();
         let mut moved = 0;
-        if view.settled && looks.at_nodes {
+        if is_settled && looks.at_nodes {
             moved += self.return_queues_of_the_dead(&view.live).await?;
         }
-        if view.settled && looks.at_executors {
+        if is_settled && looks.at_executors {
             moved += self.end_of_executors(view.contact_since).await?;
         }
         moved += self.never_accepted(&view.live).await?;
@@ -127,7 +128,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
             self.store.settle_parents(&parents, self.clock.now_ms()).await?;
             self.ended.note(parents);
         }
-        self.rounds.end(view.settled);
+        self.rounds.end(is_settled);
         Ok(moved)
     }
 
@@ -165,10 +166,10 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
             or_not_by: live.to_vec(),
             until: i64::MAX,
             after: (fresh_from, LogId::NONE),
-            limit: PAGE_MAX,
+            limit: self.settings.page_rows,
         };
         let from = self.rounds.old_from();
-        let end = self.store.dispatched_after(from, OLD_ROWS).await?.filter(|end| *end < fresh_from);
+        let end = self.store.dispatched_after(from, self.settings.page_rows).await?.filter(|end| *end < fresh_from);
         // All of one instant: the next part begins behind it.
         let until = end.map_or(fresh_from, |end| end + 1);
         let old = Suspects { after: (from, LogId::NONE), until, ..fresh.clone() };
@@ -182,15 +183,23 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
     async fn denied(&self, mut suspects: Suspects) -> Result<usize> {
         let mut moved = 0;
         while let Some(page) = self.next_page(&mut suspects).await? {
-            let denied = page.into_iter().filter(|suspect| {
-                let run = RunKey(suspect.log.0, suspect.attempt);
-                self.registry.denies(suspect.executor_id, run, self.accepted_by(suspect.dispatched_at))
-            });
-            let lost = self.unchanged(denied.collect()).await?;
+            let denied: Vec<Suspect> = page.into_iter().filter(|suspect| self.is_denied(suspect)).collect();
+            if denied.is_empty() {
+                continue;
+            }
+            // They may be dispatched by a clock that was set since it was read here last.
+            self.clock.observe(&*self.store).await?;
+            let denied = denied.into_iter().filter(|suspect| self.is_denied(suspect)).collect();
+            let lost = self.unchanged(denied).await?;
             moved +=
                 self.decide(lost.into_iter().map(|dispatched| (dispatched, Reason::Undelivered)).collect()).await?;
         }
         Ok(moved)
+    }
+
+    fn is_denied(&self, suspect: &Suspect) -> bool {
+        let (run, after) = (RunKey(suspect.log.0, suspect.attempt), self.accepted_by(suspect.dispatched_at));
+        self.registry.denies(suspect.executor_id, run, after, self.clock.times_set())
     }
 
     /// The suspects behind those of the last call; `None` when there are no more.
@@ -228,7 +237,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
             or_not_by: Vec::new(),
             until: i64::MAX,
             after: Suspects::FROM_THE_FIRST,
-            limit: PAGE_MAX,
+            limit: self.settings.page_rows,
         };
         let (mut moved, mut found) = (0, 0);
         while let Some(page) = self.next_page(&mut suspects).await? {
@@ -268,7 +277,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
     async fn fate(&self, end: ExecutorEnd, contact_since: i64) -> Fate {
         let now = self.clock.now_ms();
         if end.gone_at > 0 {
-            return Fate { starts_nothing_after: Some(end.gone_at), dead: true };
+            return Fate { starts_nothing_after: Some(end.gone_at.max(self.done_before())), dead: true };
         }
         // While the database was away no heartbeat could be committed, and executors went on.
         let last_heard = end.heartbeat_at.max(contact_since);
@@ -281,7 +290,15 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         let dead = silent_ms > self.settings.abandon_after_ms + kept_going + MARGIN_MS || self.is_seen_gone(&end).await;
         // Of a process that is gone nothing that is due from now on has started.
         let lease_ends = if dead { now } else { last_heard + self.settings.offline_after_ms + kept_going };
-        Fate { starts_nothing_after: Some(lease_ends), dead }
+        Fate { starts_nothing_after: Some(lease_ends.max(self.done_before())), dead }
+    }
+
+    /// What was due or dispatched by then, ms, may have been started before the clock was set back, whatever time it is now.
+    /// Executors go by what it said before for as long as they have their lease.
+    fn done_before(&self) -> i64 {
+        // What a process that joins after that is told of it.
+        let said = self.clock.set_back_from().max(self.membership.ids_after());
+        said + 2 * self.settings.offline_after_ms
     }
 
     /// Whether somebody else answers in its place. A proxy or a balancer at its address answers for whom it pleases.

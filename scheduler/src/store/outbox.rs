@@ -52,7 +52,7 @@ const ACTION: &str = "process the outbox";
 
 /// Columns of an [`EndedRun`].
 const ENDED_COLUMNS: &str =
-    "l.id, l.task_id, l.status, l.reason, l.trigger_kind, l.revision, l.finished_at, l.output, l.attempt";
+    "l.id, l.task_id, l.status, l.reason, l.trigger_kind, l.revision, l.fire_time, l.finished_at, l.output, l.attempt";
 
 /// The next rows after one.
 const OUTBOX_PAGE: &str = "SELECT id FROM outbox WHERE id > {1} ORDER BY id LIMIT {2}";
@@ -187,7 +187,7 @@ impl SqlStore {
         if !is_link || task.fires_left() <= 0 {
             return Ok(false);
         }
-        let next = task.schedule.next_after_end(run.finished_at);
+        let next = task.schedule.next_link(run.fire_time, run.finished_at);
         // An edit that comes in between may make the run a link of its own chain: read it again.
         if self.revisions(tx, run, task).await? != Some(task.revision) || next == NEVER {
             return Ok(false);
@@ -307,6 +307,7 @@ from_row!(EndedRun {
     reason,
     trigger: "trigger_kind",
     revision,
+    fire_time,
     finished_at,
     output = or_default("output"),
     attempt,

@@ -123,6 +123,9 @@ impl SqlStore {
     pub(super) async fn update_task(&self, tx: &Transaction<'_>, change: &TaskChange, now: i64) -> Result<Unsent> {
         const ACTION: &str = "change a task";
         let TaskChange { before, spec, activity, reason } = change;
+        // What PostgreSQL counts in a statement is what was there when that began, although it then waits for the row. So the
+        // row is held first: fires that are being written ahead are there, or will be refused.
+        tx.execute(&sql!("UPDATE task SET turn = turn WHERE id = {1}"), [before.id.into()]).await?;
         let restarts = activity.started && !before.activity.started;
         let anchor = if restarts || resets_anchor(&before.spec, spec) { now } else { before.anchor_at };
         // A task that was stopped begins to count again; a paused one goes on.

@@ -1,21 +1,34 @@
-//! One source of time for all, and clocks that lag behind it.
+//! One source of time for all; the database's clock, which people set; and the nodes' clocks, which follow that.
 
 use async_trait::async_trait;
-use carillon::cluster::Clock;
+use carillon::cluster::{Clock, ClusterClock};
 use carillon::store::{ClusterStore, Result};
-use std::sync::Arc;
+use carillon_protocol::{KernelClocks, LocalClock};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
 /// Where virtual time begins: 2026-01-01T00:00:00Z, epoch µs.
 const VIRTUAL_EPOCH_US: i64 = 1_767_225_600_000_000;
 
-/// True time: what the model's database answers. Follows tokio's clock, so a paused runtime
-/// makes it virtual.
+/// True time. Follows tokio's clock, so a paused runtime makes it virtual. The database's clock goes as it does, and is
+/// ahead of it or behind.
 #[derive(Debug)]
 pub struct SimTime {
     origin: Instant,
     base_us: i64,
+    /// How far the database's clock is ahead of true time, ms.
+    ahead_ms: AtomicI64,
+    steps: Mutex<Vec<ClockStep>>,
+}
+
+/// The database's clock was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockStep {
+    /// When, true time, ms.
+    pub at: i64,
+    /// How far it is ahead of true time from then on, ms.
+    pub ahead_ms: i64,
 }
 
 impl SimTime {
@@ -28,7 +41,7 @@ impl SimTime {
     /// Time that goes on from this instant, epoch µs.
     #[must_use]
     pub fn from(base_us: i64) -> Arc<Self> {
-        Arc::new(Self { origin: Instant::now(), base_us })
+        Arc::new(Self { origin: Instant::now(), base_us, ahead_ms: AtomicI64::new(0), steps: Mutex::default() })
     }
 
     /// Epoch µs.
@@ -41,6 +54,36 @@ impl SimTime {
     #[must_use]
     pub fn now_ms(&self) -> i64 {
         self.now_us().div_euclid(1_000)
+    }
+
+    /// What the database's clock says, epoch µs.
+    #[must_use]
+    pub fn database_us(&self) -> i64 {
+        self.now_us() + self.ahead_ms() * 1_000
+    }
+
+    /// What the database's clock says, epoch ms.
+    #[must_use]
+    pub fn database_ms(&self) -> i64 {
+        self.now_ms() + self.ahead_ms()
+    }
+
+    /// How far the database's clock is ahead of true time, ms.
+    #[must_use]
+    pub fn ahead_ms(&self) -> i64 {
+        self.ahead_ms.load(Ordering::Relaxed)
+    }
+
+    /// Sets the database's clock forward, or back.
+    pub fn set_database_clock(&self, by_ms: i64) {
+        let ahead_ms = self.ahead_ms.fetch_add(by_ms, Ordering::Relaxed) + by_ms;
+        self.steps.lock().unwrap().push(ClockStep { at: self.now_ms(), ahead_ms });
+    }
+
+    /// When the database's clock was set, in order.
+    #[must_use]
+    pub fn steps(&self) -> Vec<ClockStep> {
+        self.steps.lock().unwrap().clone()
     }
 
     /// Milliseconds since the beginning: what a trace prints.
@@ -58,35 +101,88 @@ impl SimTime {
     }
 }
 
-/// One process's estimate of the cluster clock: behind true time, never ahead of it, as the
-/// estimator of the protocol guarantees.
+/// The kernel of a node's machine: its clocks are right.
+#[derive(Debug)]
+struct Machine(Arc<SimTime>);
+
+impl KernelClocks for Machine {
+    fn raw_ns(&self) -> i64 {
+        self.0.now_us() * 1_000
+    }
+
+    fn monotonic_ns(&self) -> i64 {
+        self.raw_ns()
+    }
+
+    fn boot_ns(&self) -> i64 {
+        self.raw_ns()
+    }
+}
+
+/// A node's clock: the product's, of the process that runs at present, which lags by a little more.
 #[derive(Debug)]
 pub struct SimClock {
     time: Arc<SimTime>,
     lag_us: AtomicI64,
+    of_process: Mutex<Option<Arc<ClusterClock>>>,
 }
 
 impl SimClock {
     /// A clock that lags.
     #[must_use]
     pub fn new(time: Arc<SimTime>, lag_us: i64) -> Self {
-        Self { time, lag_us: AtomicI64::new(lag_us.max(0)) }
+        Self { time, lag_us: AtomicI64::new(lag_us.max(0)), of_process: Mutex::default() }
     }
 
     /// Lets it lag by so much from now on, µs.
     pub fn set_lag(&self, lag_us: i64) {
         self.lag_us.store(lag_us.max(0), Ordering::Relaxed);
     }
+
+    /// A process begins, and takes its first readings.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub async fn begin(&self, store: &dyn ClusterStore) -> Result<()> {
+        let machine = LocalClock::over(Machine(Arc::clone(&self.time)));
+        let clock = ClusterClock::synchronised_over(machine, store).await?;
+        *self.of_process.lock().unwrap() = Some(Arc::new(clock));
+        Ok(())
+    }
+
+    fn of_process(&self) -> Option<Arc<ClusterClock>> {
+        self.of_process.lock().unwrap().clone()
+    }
 }
 
 #[async_trait]
 impl Clock for SimClock {
     fn now_us(&self) -> i64 {
-        self.time.now_us() - self.lag_us.load(Ordering::Relaxed)
+        let now = self.of_process().map_or_else(|| self.time.database_us(), |clock| clock.now_us());
+        now - self.lag_us.load(Ordering::Relaxed)
     }
 
-    /// Asks as the product's clock does, and lags as before.
+    fn times_set(&self) -> u64 {
+        self.of_process().map_or(0, |clock| clock.times_set())
+    }
+
+    fn set_back_from(&self) -> i64 {
+        self.of_process().map_or(0, |clock| clock.set_back_from())
+    }
+
+    /// A machine with a time service.
+    fn here_ms(&self) -> i64 {
+        self.time.now_ms()
+    }
+
+    fn local_us(&self) -> i64 {
+        self.time.now_us()
+    }
+
     async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
-        store.now_us().await.map(drop)
+        match self.of_process() {
+            Some(clock) => clock.observe(store).await,
+            None => Ok(()),
+        }
     }
 }

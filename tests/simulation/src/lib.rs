@@ -22,7 +22,7 @@ pub mod store;
 pub mod trace;
 pub mod transport;
 
-pub use clock::{SimClock, SimTime};
+pub use clock::{ClockStep, SimClock, SimTime};
 pub use dice::Dice;
 pub use executor::{Ledger, MachineParts, NodeServer, SimExecutor};
 pub use gate::{Gate, STATEMENT_MAX_MS};

@@ -14,6 +14,7 @@ use carillon::store::{
 use carillon_protocol::{RunResult, RunStatus};
 use carillon_simulation::store::admin::new_task;
 use carillon_simulation::{ModelStore, SimTime, Trace};
+use carillon_tests::proxy::Proxy;
 use carillon_tests::{Database, Kind, now_ms};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -320,4 +321,16 @@ pub async fn connect(url: &str) -> SqlStore {
         migrate_at_start: false,
     };
     SqlStore::connect(&settings).await.expect("connect to the fresh database")
+}
+
+/// A store over the proxy, with a connection to spare for looking.
+pub async fn over(proxy: &Proxy, statement_timeout: Duration) -> SqlStore {
+    let settings = DatabaseSettings {
+        url: proxy.url.clone(),
+        max_connections: 2,
+        connect_timeout: Duration::from_secs(30),
+        statement_timeout,
+        migrate_at_start: false,
+    };
+    SqlStore::connect(&settings).await.unwrap()
 }

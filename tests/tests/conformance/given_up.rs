@@ -1,6 +1,6 @@
 //! Statements that are given up midway, because the database does not answer in time or the caller has gone.
 
-use crate::fixture::{World, connect};
+use crate::fixture::{World, connect, over};
 use carillon::domain::audit::{Actor, AuditNote, Target};
 use carillon::domain::{Action, UserId};
 use carillon::store::{
@@ -24,18 +24,6 @@ servers!(
     a_change_whose_commit_never_came_is_made_again,
     the_server_itself_ends_statements_and_waits_for_locks,
 );
-
-/// Over the proxy, with a connection to spare for looking.
-async fn over(proxy: &Proxy, statement_timeout: Duration) -> SqlStore {
-    let settings = DatabaseSettings {
-        url: proxy.url.clone(),
-        max_connections: 2,
-        connect_timeout: Duration::from_secs(30),
-        statement_timeout,
-        migrate_at_start: false,
-    };
-    SqlStore::connect(&settings).await.unwrap()
-}
 
 /// A task to be, and what the audit is to say of it.
 fn change(world: &World) -> (NewTask, AuditNote) {

@@ -96,6 +96,7 @@ mod given_up;
 mod lease;
 
 mod edits;
+mod edits_at_once;
 mod encryption;
 mod links;
 mod planning;

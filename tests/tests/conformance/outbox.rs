@@ -5,6 +5,7 @@ use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, ParentLink, ParentOutcome, ParentRule, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Reason, Run, Status, Trigger};
 use carillon::store::{EndedRun, OutboxRound, OutboxStore as _, PausedTask, PlanStore as _, TaskState, TaskView};
+use carillon_protocol::RunResult;
 use carillon_tests::proxy::Proxy;
 use carillon_tests::{Database, Kind};
 use std::time::Duration;
@@ -17,6 +18,7 @@ cases!(
     a_child_that_is_stopped_runs_after_nobody,
     two_followers_at_once_follow_each_end_once,
     a_fixed_delay_moves_on_from_the_end,
+    a_fixed_delay_does_not_go_back_with_the_clock,
     failures_in_a_row_are_counted,
     a_task_that_fails_too_often_pauses,
     a_fire_taken_over_keeps_its_consequences,
@@ -191,7 +193,8 @@ async fn two_followers_at_once_follow_each_end_once(world: World) {
     assert_eq!(runs_of(&world, &next).await.len(), 5);
 }
 
-async fn a_fixed_delay_moves_on_from_the_end(world: World) {
+/// A task with a delay of 5 s, and its first run, handed over.
+async fn delayed(world: &World) -> (TaskView, Run) {
     let spec = TaskSpec {
         schedule: ScheduleKind::FixedDelay,
         interval_ms: 5_000,
@@ -202,11 +205,26 @@ async fn a_fixed_delay_moves_on_from_the_end(world: World) {
     assert_eq!(task.next_fire_at, world.now + 5_000);
     let plan = Plan { outbox: true, to: NEVER, ..world.plan(&task, [task.next_fire_at]) };
     world.store.write_ahead(None, &[plan], world.now).await.unwrap().unwrap();
-    let run = runs_of(&world, &task).await.remove(0);
-    let run = world.dispatched(1, vec![run], 100).await.remove(0);
+    let run = runs_of(world, &task).await.remove(0);
+    (task, world.dispatched(1, vec![run], 100).await.remove(0))
+}
+
+async fn a_fixed_delay_moves_on_from_the_end(world: World) {
+    let (task, run) = delayed(&world).await;
     succeed(&world, &run).await;
     assert_eq!(follow(&world).await.moved, [task.id]);
     assert_eq!(world.task(task.id).await.next_fire_at, success(&run, 1).finished_at + 5_000);
+}
+
+/// The clock was set back while the run went on, beyond the start of its task: one delay after that is an instant that the chain
+/// has had.
+async fn a_fixed_delay_does_not_go_back_with_the_clock(world: World) {
+    let (task, run) = delayed(&world).await;
+    let before = world.now - 30_000;
+    let result = RunResult { started_at: before - 1, finished_at: before, ..success(&run, 1) };
+    assert_eq!(world.store.succeed(world.owner, &[&result]).await.unwrap(), 1);
+    assert_eq!(follow(&world).await.moved, [task.id]);
+    assert_eq!(world.task(task.id).await.next_fire_at, run.fire_time + 5_000);
 }
 
 async fn failures_in_a_row_are_counted(world: World) {

@@ -46,15 +46,28 @@ desks!(
     a_minute_left_half_counted_is_counted_by_the_next,
     counting_again_takes_nothing_away,
     old_figures_go_by_the_day,
+    a_clock_that_has_jumped_ahead_costs_no_figures,
     figures_of_others_are_not_shown,
 );
 
 /// Time as a case sets it, ms.
-struct SetClock(AtomicI64);
+struct SetClock {
+    cluster: AtomicI64,
+    /// The machine's own.
+    here: AtomicI64,
+}
 
 impl Clock for SetClock {
     fn now_us(&self) -> i64 {
-        self.0.load(Ordering::Relaxed) * 1_000
+        self.cluster.load(Ordering::Relaxed) * 1_000
+    }
+
+    fn here_ms(&self) -> i64 {
+        self.here.load(Ordering::Relaxed)
+    }
+
+    fn local_us(&self) -> i64 {
+        self.now_us()
     }
 }
 
@@ -81,7 +94,7 @@ impl Desk {
         let (store, plans) = fixture::connect_watched(&database).await;
         let store = Arc::new(store);
         let now = now_ms();
-        let clock = Arc::new(SetClock(AtomicI64::new(now)));
+        let clock = Arc::new(SetClock { cluster: AtomicI64::new(now), here: AtomicI64::new(now) });
         let aggregator = aggregator(&store, &clock, "a").await;
         for task in 1..=TASKS {
             database.execute(&task_row(task)).await;
@@ -93,7 +106,13 @@ impl Desk {
     }
 
     fn set(&self, now: i64) {
-        self.clock.0.store(now, Ordering::Relaxed);
+        self.set_cluster(now);
+        self.clock.here.store(now, Ordering::Relaxed);
+    }
+
+    /// The database's clock is set, and the machine's is not.
+    fn set_cluster(&self, now: i64) {
+        self.clock.cluster.store(now, Ordering::Relaxed);
     }
 
     /// Counts until nothing is due any more.
@@ -391,6 +410,20 @@ async fn old_figures_go_by_the_day(desk: Desk) {
     assert!(desk.rows_of(Grain::TenantMinute).await > 0 && desk.rows_of(Grain::TaskHour).await > 0);
     desk.count_at(day + 92 * DAY_MS).await;
     assert_eq!(desk.database.number("SELECT COUNT(*) FROM statistic").await, 0);
+}
+
+async fn a_clock_that_has_jumped_ahead_costs_no_figures(desk: Desk) {
+    desk.insert_runs(62, 2).await;
+    desk.database.execute("UPDATE task_log SET status = 10, finished_at = due_time + 5 WHERE status < 10").await;
+    desk.count_at(desk.hour + HOUR_MS).await;
+    let figures = desk.database.number("SELECT COUNT(*) FROM statistic").await;
+    assert!(figures > 0);
+    desk.set_cluster(desk.hour + 200 * DAY_MS);
+    while desk.aggregator.tick().await.unwrap() > 0 {}
+    assert_eq!(desk.database.number("SELECT COUNT(*) FROM statistic").await, figures, "nothing is deleted");
+    // Nor are minutes given up as too old that have not been counted yet.
+    desk.count_at(desk.hour + 3 * HOUR_MS).await;
+    desk.assert_agrees().await;
 }
 
 async fn figures_of_others_are_not_shown(desk: Desk) {

@@ -10,6 +10,7 @@ use serde_json::json;
 scenario!(database_away_longer_than_every_time_out: sqlite mariadb postgres);
 scenario!(steps_that_could_not_be_written_are_made_up_for: sqlite mariadb postgres);
 scenario!(sessions_of_a_silent_node_are_ended: mariadb);
+scenario!(a_node_ends_when_asked_although_its_database_hangs: mariadb postgres);
 
 /// For twice as long as nodes and executors may be silent.
 async fn database_away_longer_than_every_time_out(kind: Kind) {
@@ -100,7 +101,7 @@ async fn sessions_of_a_silent_node_are_ended(kind: Kind) {
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     world.executor("e1", &app).await;
-    let task = api.make_task(&app, "tick", "tick", json!({ "cron": "* * * * * ?" })).await;
+    let task = api.make_task(&app, "each second", "tick", json!({ "cron": "* * * * * ?" })).await;
     world.await_successes(task, 2).await;
     let sessions =
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID <> CONNECTION_ID()";
@@ -110,5 +111,25 @@ async fn sessions_of_a_silent_node_are_ended(kind: Kind) {
     node.process.signal("CONT");
     let fresh = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time > {}", now_ms() + 1_000);
     await_until("it goes on over new ones", 60, || async { when(world.database.number(&fresh).await > 0) }).await;
+    world.settle_and_check().await;
+}
+
+/// Whoever stops a node must not have to wait for a server that answers nothing and closes nothing.
+async fn a_node_ends_when_asked_although_its_database_hangs(kind: Kind) {
+    let world = World::private(kind).await;
+    let node = world.node("a", QUICK).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    let task = api.make_task(&app, "each second", "tick", json!({ "cron": "* * * * * ?" })).await;
+    world.await_successes(task, 2).await;
+    world.database.server().signal_all("STOP");
+    // Statements are under way that get no answer.
+    pass(1.0).await;
+    let code = node.process.sigterm(60).await;
+    world.database.server().signal_all("CONT");
+    assert_eq!(code, Some(0), "{}", node.process.log_digest());
+    world.unready_node("a", node.port, QUICK).ready().await;
+    world.await_successes(task, 6).await;
     world.settle_and_check().await;
 }

@@ -2,16 +2,20 @@
 
 use carillon_tests::api::{id_of, ids_of};
 use carillon_tests::fires::assert_all;
+use carillon_tests::proxy::Proxy;
 use carillon_tests::wait::{sample, when};
 use carillon_tests::{Fires, Kind, LogRow, Start, Status, World, await_until, now_ms, now_us, pass};
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 scenario!(edit_with_rows_queued: sqlite mariadb postgres);
 scenario!(stop_with_rows_queued: sqlite mariadb postgres);
 scenario!(a_manual_run_outlives_an_edit: sqlite mariadb postgres);
 scenario!(routing_changed_with_rows_queued: sqlite mariadb postgres);
 scenario!(stop_names_what_an_unreachable_executor_holds: sqlite mariadb);
+scenario!(an_edit_is_made_although_its_caller_goes_away: mariadb postgres);
 
 /// H5, H10, X9.
 async fn edit_with_rows_queued(kind: Kind) {
@@ -184,6 +188,47 @@ async fn stop_names_what_an_unreachable_executor_holds(kind: Kind) {
     let others: Vec<_> =
         starts.iter().filter(|start| start.started_at_us > stopped_us && !named.contains(&start.log)).collect();
     assert!(others.is_empty(), "started after the stop and not named {named:?}: {}", sample(&others));
+}
+
+/// The caller's connection closes in the middle of the transaction: what has begun is carried through, with its audit entry.
+async fn an_edit_is_made_although_its_caller_goes_away(kind: Kind) {
+    let world = World::new(kind).await;
+    let proxy = Proxy::to(&world.database.url).await;
+    let mut database = world.database.clone();
+    database.url = proxy.url.clone();
+    let node = world.node_on("a", &database, &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    let task = api.make_task(&app, "edited", "tick", json!({ "cron": "* * * * * ?" })).await;
+    world.await_successes(task, 2).await;
+
+    proxy.hold_before("UPDATE task SET written_until");
+    let body = json!({ "cron": "0/2 * * * * ?", "revision": 1 }).to_string();
+    let mut caller = TcpStream::connect(node.url.trim_start_matches("http://")).await.unwrap();
+    let request = format!(
+        "PATCH /api/v1/tasks/{task} HTTP/1.1\r\nHost: carillon\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        api.token(),
+        body.len()
+    );
+    caller.write_all(request.as_bytes()).await.unwrap();
+    proxy.held().await;
+    drop(caller);
+    proxy.release();
+    await_until("the edit is made", 20, || async { when(api.task(task).await["revision"] == 2) }).await;
+    let entries = api.get(&format!("/audit?target={task}&action=edit_task")).await;
+    assert_eq!(entries["items"].as_array().map(Vec::len), Some(1), "{entries}");
+    let edited_at = now_ms();
+    await_until("it fires by its new definition", 20, || async {
+        let rows = world.database.logs_of(task).await;
+        when(rows.iter().filter(|row| row.fire_time > edited_at && row.status == Status::Succeeded).count() > 1)
+    })
+    .await;
+    let rows = world.database.logs_of(task).await;
+    let odd = rows.iter().filter(|row| row.fire_time > edited_at + 1_000 && (row.fire_time / 1_000) % 2 == 1);
+    assert_all("cancelled by the edit", &odd.cloned().collect::<Vec<_>>(), |row| row.status == Status::Cancelled);
+    world.settle_and_check().await;
 }
 
 /// Shards and single runs of one instant must not block each other.

@@ -314,6 +314,8 @@ async fn executors_that_keep_none_or_do_not_answer(kind: Kind) {
     world.await_end(log).await;
     let unreachable = page(&api, log, "").await;
     assert_eq!((state(&unreachable), &unreachable["final"]), ("unreachable", &json!(false)), "{unreachable}");
+    // How it fails would tell a reader what listens in the node's network.
+    assert_eq!(unreachable["detail"], "its executor does not answer now; the node's log says why");
     world.settle_and_check_with(|| fake.starts()).await;
 }
 

@@ -160,6 +160,15 @@ impl Schedule {
         }
     }
 
+    /// The fire time that follows the run of `fire_time`, as above. What ended so long before its fire time that the chain would go
+    /// back, because the clock was set back, counts as ended then: the chain could meet an instant that it had before,
+    /// whose row exists, and would end there.
+    #[must_use]
+    pub fn next_link(&self, fire_time: i64, finished_at: i64) -> i64 {
+        let next = self.next_after_end(finished_at);
+        if next > fire_time { next } else { self.next_after_end(fire_time) }
+    }
+
     /// When the fire of `fire_time` is due: up to `jitter_ms` (inclusive) later, always the same for the same
     /// seed and fire time.
     #[must_use]

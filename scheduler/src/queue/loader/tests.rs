@@ -180,6 +180,10 @@ impl Clock for Passed {
     fn now_us(&self) -> i64 {
         (NOW + self.0.load(Ordering::Relaxed)) * 1_000
     }
+
+    fn local_us(&self) -> i64 {
+        self.now_us()
+    }
 }
 
 async fn loader(capacity: usize) -> (Arc<Rows>, Arc<RunQueue>, Loader<Rows>) {

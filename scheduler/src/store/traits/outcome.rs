@@ -116,7 +116,9 @@ pub struct EndedRun {
     pub trigger: Trigger,
     /// Definition that it ran by.
     pub revision: i64,
-    /// When, ms.
+    /// The instant that its schedule named, ms.
+    pub fire_time: i64,
+    /// When it ended, ms.
     pub finished_at: i64,
     /// What the handler returned.
     pub output: String,

@@ -2,6 +2,7 @@
 
 use crate::SimTime;
 use carillon_executor::simulation::TimeSource;
+use carillon_protocol::LocalInstant;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -11,10 +12,21 @@ pub struct MachineTime {
     time: Arc<SimTime>,
     /// How far the wall clock is ahead of true time, µs.
     ahead_us: AtomicI64,
-    pace: Mutex<Pace>,
+    paces: Mutex<Paces>,
 }
 
-/// How the monotonic clock goes, since an instant; all µs.
+/// How its clocks for times go.
+#[derive(Debug, Clone, Copy)]
+struct Paces {
+    free: Pace,
+    /// Of the one that a time service slews.
+    steered: Pace,
+}
+
+/// By how much more the steered clock is fast while it is slewed, ppm. chrony slews by up to 83,333.
+const SLEW_PPM: i64 = 50_000;
+
+/// How a clock goes, since an instant; all µs.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
     true_us: i64,
@@ -23,11 +35,12 @@ struct Pace {
 }
 
 impl MachineTime {
-    /// A wall clock that lags by `lag_us`; a monotonic clock that is faster than true time by `ppm` parts per million.
+    /// A wall clock that lags by `lag_us`; clocks for times that are faster than true time by `ppm` parts per million.
     #[must_use]
     pub fn new(time: Arc<SimTime>, lag_us: i64, ppm: i64) -> Self {
-        let pace = Mutex::new(Pace { true_us: time.now_us(), shown_us: 0, ppm });
-        Self { time, ahead_us: AtomicI64::new(-lag_us), pace }
+        let pace = Pace { true_us: time.now_us(), shown_us: 0, ppm };
+        let paces = Mutex::new(Paces { free: pace, steered: pace });
+        Self { time, ahead_us: AtomicI64::new(-lag_us), paces }
     }
 
     /// Sets the wall clock so far ahead of true time.
@@ -35,11 +48,13 @@ impl MachineTime {
         self.ahead_us.store(ahead_us, Ordering::Relaxed);
     }
 
-    /// Lets the monotonic clock drift by `ppm` from now on. No more than 100 against the nodes' clocks is allowed for.
+    /// Lets the free-running clock drift by `ppm` from now on, no more than 100 against the nodes' clocks being allowed for, and
+    /// the steered one be slewed fast.
     pub fn drift(&self, ppm: i64) {
         let true_us = self.time.now_us();
-        let mut pace = self.pace.lock().unwrap();
-        *pace = Pace { true_us, shown_us: pace.at(true_us), ppm };
+        let mut paces = self.paces.lock().unwrap();
+        let goes_on = |pace: Pace, ppm| Pace { true_us, shown_us: pace.at(true_us), ppm };
+        *paces = Paces { free: goes_on(paces.free, ppm), steered: goes_on(paces.steered, ppm + SLEW_PPM) };
     }
 }
 
@@ -51,8 +66,9 @@ impl Pace {
 }
 
 impl TimeSource for MachineTime {
-    fn monotonic_us(&self) -> i64 {
-        self.pace.lock().unwrap().at(self.time.now_us())
+    fn local(&self) -> LocalInstant {
+        let (paces, true_us) = (*self.paces.lock().unwrap(), self.time.now_us());
+        LocalInstant { free_us: paces.free.at(true_us), steered_us: paces.steered.at(true_us) }
     }
 
     fn wall_ms(&self) -> i64 {

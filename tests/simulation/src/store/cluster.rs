@@ -18,11 +18,12 @@ const LISTED_MS: i64 = 3_600_000;
 impl ClusterStore for ModelStore {
     async fn now_us(&self) -> Result<i64> {
         let time = self.shared.time.clone();
-        self.call("read the clock", move |_, _| Ok(time.now_us())).await
+        self.call("read the clock", move |_, _| Ok(time.database_us())).await
     }
 
     async fn join(&self, node: &NodeInfo) -> Result<Member> {
-        self.call("join", |state, now| {
+        self.call("join", |state, at| {
+            let now = state.clock(at);
             let same_name = state.nodes.values().find(|row| row.state.name == node.name).map(|row| row.state.id);
             let unused = || (1..=NODE_NUMBER_MAX).map(NodeId).find(|id| !state.nodes.contains_key(id));
             let Some(id) = same_name.or_else(unused) else {
@@ -34,7 +35,7 @@ impl ClusterStore for ModelStore {
             if let Some(from) = newest.filter(|newest| now - newest > SILENCE_MS) {
                 let quiet = Silence { from, until: now, lived_until: 0, found_by: String::new(), decision: None };
                 state.silences.entry(from).or_insert(quiet);
-                state.change_rules(now);
+                state.change_rules(at);
             }
             state.joined += 1;
             let incarnation = format!("incarnation-{}", state.joined);
@@ -51,14 +52,15 @@ impl ClusterStore for ModelStore {
                 clock: None,
             };
             state.nodes.insert(id, NodeRow { state: row, incarnation: incarnation.clone() });
-            state.moves.push(Move { node: id, is_there: true, at: now });
+            state.moves.push(Move { node: id, is_there: true, at });
             Ok(Member { id, incarnation, ids_after })
         })
         .await
     }
 
     async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<Beat> {
-        self.call("beat", |state, now| {
+        self.call("beat", |state, at| {
+            let now = state.clock(at);
             let mine = state.nodes.get_mut(&me.id).filter(|row| row.incarnation == me.incarnation);
             let from = mine.as_ref().map_or(0, |row| row.state.heartbeat_at);
             let Some(row) = mine else { return Ok(Beat::Replaced) };
@@ -75,7 +77,8 @@ impl ClusterStore for ModelStore {
     }
 
     async fn nodes(&self) -> Result<Vec<NodeState>> {
-        self.call("list nodes", |state, now| {
+        self.call("list nodes", |state, at| {
+            let now = state.clock(at);
             let listed = |row: &&NodeRow| row.state.left_at == 0 || row.state.left_at > now - LISTED_MS;
             let read = |row: &NodeRow| NodeState { read_at: now, ..row.state.clone() };
             Ok(state.nodes.values().filter(listed).map(read).collect())
@@ -84,11 +87,12 @@ impl ClusterStore for ModelStore {
     }
 
     async fn leave(&self, me: &Member) -> Result<()> {
-        self.call("leave", |state, now| {
+        self.call("leave", |state, at| {
+            let now = state.clock(at);
             if let Some(row) = state.nodes.get_mut(&me.id).filter(|row| row.incarnation == me.incarnation) {
                 row.state.left_at = now;
                 row.state.queue_depth = 0;
-                state.moves.push(Move { node: me.id, is_there: false, at: now });
+                state.moves.push(Move { node: me.id, is_there: false, at });
             }
             Ok(())
         })
@@ -102,7 +106,8 @@ impl ClusterStore for ModelStore {
         held: Option<Fence>,
         ttl_ms: i64,
     ) -> Result<Option<Fence>> {
-        self.call("take lease", |state, now| {
+        self.call("take lease", |state, at| {
+            let now = state.clock(at);
             let row = state.leases.entry(lease.as_str()).or_default();
             let mine = held.filter(|held| row.holder == node && row.fence == held.number && row.expires_at >= now);
             if mine.is_none() {

@@ -60,11 +60,12 @@ impl ExecutorStore for ModelStore {
 
     async fn retire(&self, signer: &Signer<'_>, executor_id: ExecutorId, left: bool, now: i64) -> Result<()> {
         self.call("retire", |state, at| {
+            let clock = state.clock(at);
             let row = state.executors.get_mut(&executor_id);
             let row = row.filter(|row| row.owner() == signer.owner && row.gone_at == 0);
             if let Some(row) = row.filter(|row| is_newer(signer.signed_at, row.register_signed_at, now)) {
                 row.executor.draining = true;
-                row.executor.heartbeat_at = at;
+                row.executor.heartbeat_at = clock;
                 row.gone_at = if left { now } else { 0 };
             }
             Ok(())
@@ -73,16 +74,18 @@ impl ExecutorStore for ModelStore {
     }
 
     async fn executors(&self, since: i64) -> Result<Vec<Executor>> {
-        self.call("list executors", |state, _| {
-            let online = |row: &&ExecutorRow| row.gone_at == 0 && row.executor.heartbeat_at >= since;
+        self.call("list executors", |state, at| {
+            let now = state.clock(at);
+            let online = |row: &&ExecutorRow| row.gone_at == 0 && row.is_heard(since, now);
             Ok(state.executors.values().filter(online).map(|row| row.executor.clone()).collect())
         })
         .await
     }
 
     async fn executors_among(&self, ids: &[ExecutorId], since: i64) -> Result<Vec<Executor>> {
-        self.call("read executors", |state, _| {
-            let online = |row: &&ExecutorRow| row.gone_at == 0 && row.executor.heartbeat_at >= since;
+        self.call("read executors", |state, at| {
+            let now = state.clock(at);
+            let online = |row: &&ExecutorRow| row.gone_at == 0 && row.is_heard(since, now);
             let among = ids.iter().filter_map(|id| state.executors.get(id)).filter(online);
             Ok(among.map(|row| row.executor.clone()).collect())
         })
@@ -90,8 +93,9 @@ impl ExecutorStore for ModelStore {
     }
 
     async fn pulses(&self, since: i64) -> Result<Vec<Pulse>> {
-        self.call("read pulses", |state, _| {
-            let heard = state.executors.values().filter(|row| row.executor.heartbeat_at >= since);
+        self.call("read pulses", |state, at| {
+            let now = state.clock(at);
+            let heard = state.executors.values().filter(|row| row.is_heard(since, now));
             Ok(heard.map(ExecutorRow::pulse).collect())
         })
         .await
@@ -126,7 +130,14 @@ fn outdated(action: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Outdated, action, "a newer message has been heard")
 }
 
+/// A heartbeat that is further ahead of the clock was written before the clock was set back, ms.
+const AHEAD_MAX_MS: i64 = 60_000;
+
 impl ExecutorRow {
+    fn is_heard(&self, since: i64, now: i64) -> bool {
+        (since..=now + AHEAD_MAX_MS).contains(&self.executor.heartbeat_at)
+    }
+
     fn pulse(&self) -> Pulse {
         let Executor { id, heartbeat_at, draining, disabled, weight, held, running, capacity, node_id, .. } =
             self.executor;
@@ -155,6 +166,7 @@ impl ExecutorRow {
 
 impl State {
     fn beat(&mut self, owner: Owner, signed_at: i64, beat: &ExecutorHeartbeat, at: i64) -> HeartbeatVerdict {
+        let at = self.clock(at);
         let row = self.executors.get_mut(&beat.executor_id);
         let known =
             |row: &&mut ExecutorRow| row.executor.instance == beat.instance && row.owner() == owner && row.gone_at == 0;
@@ -180,6 +192,7 @@ impl State {
         at: i64,
     ) -> Result<Registration> {
         let Signer { owner, key_id, signed_at } = *signer;
+        let at = self.clock(at);
         let same = |row: &&ExecutorRow| row.executor.instance == register.instance && row.owner() == owner;
         let known = self.executors.values().find(same).map(|row| (row.executor.id, row.gone_at));
         let id = known.map_or_else(|| ExecutorId(new_id()), |(id, _)| id);

@@ -85,6 +85,7 @@ impl ModelStore {
         work: impl FnOnce(&mut State, i64) -> Result<T> + Send,
     ) -> Result<T> {
         let mut later = self.shared.state.lock().unwrap().clone();
+        later.ahead_ms = self.shared.time.ahead_ms();
         work(&mut later, self.shared.time.now_ms())?;
         *self.shared.committing.lock().unwrap() = Some(later);
         let shared = self.shared.clone();
@@ -109,6 +110,7 @@ impl ModelStore {
         }
         let done = {
             let mut state = self.shared.state.lock().unwrap();
+            state.ahead_ms = self.shared.time.ahead_ms();
             let done = work(&mut state, self.shared.time.now_ms());
             self.shared.tell(&mut state);
             done

@@ -80,6 +80,7 @@ impl State {
             reason: row.run.reason,
             trigger: row.run.trigger,
             revision: row.run.revision,
+            fire_time: row.run.fire_time,
             finished_at: row.finished_at,
             output: row.output.clone(),
             attempt: row.run.attempt,
@@ -95,7 +96,7 @@ impl State {
             && run.trigger.is_scheduled()
             && run.revision == task.revision
             && task.fires_left() > 0;
-        let next = task.schedule.next_after_end(run.finished_at);
+        let next = task.schedule.next_link(run.fire_time, run.finished_at);
         if chained && next != NEVER && row.view.activity.started && row.view.next_fire_at == NEVER {
             row.view.next_fire_at = next;
             followed.moved.push(task.id);

@@ -73,7 +73,8 @@ impl PlanStore for ModelStore {
 }
 
 impl State {
-    pub(super) fn renew(&mut self, fence: Fence, now: i64) -> bool {
+    pub(super) fn renew(&mut self, fence: Fence, at: i64) -> bool {
+        let now = self.clock(at);
         let row = self.leases.entry(fence.lease.as_str()).or_default();
         let valid = row.holder == fence.node && row.fence == fence.number && row.expires_at >= now;
         if valid {

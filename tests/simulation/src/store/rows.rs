@@ -92,6 +92,8 @@ pub struct State {
     pub stays: Stays,
     /// Steps that the state machine forbids.
     pub violations: Vec<String>,
+    /// How far the database's clock is ahead of true time during the present statement, ms.
+    pub(super) ahead_ms: i64,
     /// What the present statement changed.
     pub(super) events: Vec<String>,
 }
@@ -132,6 +134,11 @@ pub struct Link {
 }
 
 impl State {
+    /// What the database's clock says at that true time, ms: `{now}` of the statements.
+    pub(super) fn clock(&self, at: i64) -> i64 {
+        at + self.ahead_ms
+    }
+
     /// A task as the engine sees it.
     #[must_use]
     pub fn task(&self, row: &TaskRow) -> Task {

@@ -125,8 +125,8 @@ impl ModelStore {
 
 impl State {
     /// The version follows the clock: what a standby has lost is not mistaken for what comes after it.
-    pub(super) fn change_rules(&mut self, now: i64) {
-        self.rule_version = now.max(self.rule_version + 1);
+    pub(super) fn change_rules(&mut self, at: i64) {
+        self.rule_version = self.clock(at).max(self.rule_version + 1);
     }
 
     /// After the rules have changed.

@@ -9,7 +9,7 @@ use carillon::auth::AddressRule;
 use carillon::dispatch::PumpCore;
 use carillon::node::NodeCore;
 use carillon::settings::Settings;
-use carillon::store::{ClusterStore, NodeInfo, Result as StoreResult};
+use carillon::store::{NodeInfo, Result as StoreResult};
 use carillon::workers::{EngineParts, EnginePeriods, Workers};
 use carillon_protocol::exchange::{Answer, Request};
 use carillon_simulation::executor::NodeServer;
@@ -195,7 +195,7 @@ impl SimNode {
     async fn join(&self) -> StoreResult<NodeCore<ModelStore>> {
         let NodeParts { index, clock, store, transport, shape, .. } = &self.parts;
         let info = NodeInfo { name: format!("node-{index}"), ..NodeInfo::default() };
-        store.now_us().await?;
+        clock.begin(store.as_ref()).await?;
         let settings = settings::engine(shape);
         NodeCore::join(ModelStore::clone(store), clock.clone(), transport.clone(), &info, settings).await
     }

@@ -129,6 +129,8 @@ pub fn engine(shape: &Shape) -> EngineSettings {
             accept_window_ms: ACCEPT_WINDOW_MS,
             offline_after_ms: OFFLINE_AFTER_MS,
             abandon_after_ms: ABANDON_AFTER_MS,
+            // Fewer than run at once: what is lost must be found behind what is well.
+            page_rows: 4,
         },
         housekeeping: HousekeepingSettings { retain_ms: 86_400_000, lease_ttl_ms: 70_000 },
         statistics: StatisticsSettings { logs_ms: 86_400_000, task_minutes_ms: 86_400_000, figures_ms: 86_400_000 },

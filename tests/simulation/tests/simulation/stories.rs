@@ -336,3 +336,25 @@ fn what_all_trace_is_lost_of_starts_no_earlier() {
         holds(seed, TWELVE_SECONDS, &plan);
     }
 }
+
+/// The database's clock is set back beyond the start of all tasks, while runs with a delay go on.
+#[test]
+fn a_delay_goes_on_when_the_clock_is_set_back() {
+    for seed in 0..SEEDS {
+        holds(seed, LEAD_MS, &[at(13_051, Fault::ClockSet { by: -19_321, undone_after: Some(9_633) })]);
+    }
+}
+
+/// The database's clock is set forward, and back again; meanwhile executors turn to another node. What they said to the first one
+/// when the clock was ahead was not said after what is dispatched now, though its time is later.
+#[test]
+fn a_list_from_before_the_clock_was_set_back_vouches_for_nothing() {
+    let round = |from| {
+        let cut = |executor| at(from + 3_000, Fault::Cut { node: 0, executor, down: 5_000 });
+        [at(from, Fault::ClockSet { by: 15_000, undone_after: Some(4_000) }), cut(0), cut(1)]
+    };
+    let plan: Vec<Planned> = [18_145, 38_145, 58_145].into_iter().flat_map(round).collect();
+    for seed in 0..SEEDS {
+        holds(seed, LEAD_MS, &plan);
+    }
+}

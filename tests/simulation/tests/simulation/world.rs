@@ -8,7 +8,7 @@ use crate::tasks::{self, Answered};
 use carillon::auth::{AddressRule, KeyRing};
 use carillon::dispatch::TransportParts;
 use carillon::domain::quota::Quotas;
-use carillon::domain::{AppId, IdSource, LogId, NodeId, Owner, Status, TaskId, TenantId};
+use carillon::domain::{AppId, IdSource, LogId, NodeId, Owner, Run, Status, TaskId, TenantId};
 use carillon::store::{Activity, NewTask};
 use carillon_simulation::executor::{MachineParts, NodeServer};
 use carillon_simulation::keys::{AppKey, AppKeys};
@@ -43,11 +43,11 @@ const TURN_WITHIN_MS: i64 = 15_000;
 /// And after they were stopped, everything has ended within this time, ms.
 const SETTLED_WITHIN_MS: i64 = 150_000;
 
-/// Largest lag of a clock, µs.
-pub const LAG_US: i64 = 20_000;
+/// Largest lag of a clock behind what it can know, µs.
+pub const LAG_US: i64 = 18_000;
 
 /// Nodes load what is due within the lead and so long, ms.
-const LOADED_AHEAD_MS: i64 = 10_000;
+pub const LOADED_AHEAD_MS: i64 = 10_000;
 
 /// The task of the tenants but the first: number of the tenant after it.
 const NEIGHBOUR_TASKS: i64 = 1_000;
@@ -292,8 +292,9 @@ impl World {
             self.change(0, task, false).await;
         }
         self.settle().await;
-        // Copies of runs that were cancelled leave the queue when they would have gone out.
-        self.pass(self.shape.lead_ms + LOADED_AHEAD_MS).await;
+        // Copies of runs that were cancelled leave the queue when they would have gone out. The clock may have been where they
+        // were loaded, and set back since.
+        self.pass(self.shape.lead_ms + LOADED_AHEAD_MS + self.behind_ms()).await;
         self.look_for_leftovers().await;
     }
 
@@ -370,6 +371,14 @@ impl World {
             }
             Fault::LostCommits { .. } => {}
             Fault::Lag { node, lag_us } => self.nodes[node].clock().set_lag(lag_us),
+            Fault::ClockSet { by, undone_after } => {
+                self.time.set_database_clock(by);
+                if let Some(after) = undone_after {
+                    self.pass(after).await;
+                    self.trace.add("the database's clock is set the other way");
+                    self.time.set_database_clock(-by);
+                }
+            }
             Fault::Edit { task } => self.change(task, self.tasks()[task], true).await,
             Fault::HalfEdit { task, after } => {
                 let edit = self.change(task, self.tasks()[task], true);
@@ -414,7 +423,7 @@ impl World {
     async fn burst(&self, tenant: usize, runs: usize) {
         let task = self.tenants[tenant].tasks[0];
         for _ in 0..runs {
-            let now = self.time.now_ms();
+            let now = self.time.database_ms();
             tasks::start_by_hand(&self.store, task, LogId(self.ids.next(now)), now).await;
         }
         self.nodes.iter().for_each(|node| node.wake());
@@ -449,13 +458,18 @@ impl World {
 
     /// A row that should have moved on in the calm: the stop that follows would hide it.
     fn look_for_stuck_rows(&self) {
-        let since = self.time.now_ms() - CALM_MS + STUCK_AFTER_MS;
+        let now = self.time.database_ms();
+        let since = now - CALM_MS + STUCK_AFTER_MS;
         let turns_since = self.time.now_ms() - TURN_WITHIN_MS;
         let starts = self.ledger.starts();
         let moving: BTreeSet<TaskId> = starts.iter().filter(|start| start.at > turns_since).map(|s| s.task).collect();
         let found = self.store.inspect(|state| {
-            // While others of its task have their turn, a run may wait for its own.
-            let waits = |task| moving.contains(&task) && state.tasks[&task].view.spec.needs_permit();
+            // While others of its task have their turn, a run may wait for its own; executors keep what was handed to them before
+            // the clock was set back.
+            let is_ahead = |run: &Run| run.status == Status::Dispatched && run.due_time > now + self.shape.lead_ms;
+            let ahead = state.logs.values().map(|row| &row.run).filter(|run| is_ahead(run)).map(|run| run.task_id);
+            let busy: BTreeSet<TaskId> = moving.iter().copied().chain(ahead).collect();
+            let waits = |task| busy.contains(&task) && state.tasks[&task].view.spec.needs_permit();
             let stuck =
                 |row: &&LogRow| !row.run.status.is_terminal() && row.run.due_time < since && !waits(row.run.task_id);
             state.logs.values().filter(stuck).cloned().collect::<Vec<_>>()
@@ -482,7 +496,8 @@ impl World {
     }
 
     async fn settle(&self) {
-        let mut left_ms = SETTLED_WITHIN_MS;
+        // What was written before the clock was set back lies in its future.
+        let mut left_ms = SETTLED_WITHIN_MS + self.set_back_ms();
         while left_ms > 0 && !self.has_settled() {
             self.pass(1_000).await;
             left_ms -= 1_000;
@@ -490,6 +505,19 @@ impl World {
         // Whatever might still start by mistake has its chance.
         self.pass(5_000).await;
         self.trace.add(format!("settled with {left_ms} ms to spare"));
+    }
+
+    /// How far the database's clock was set back, all in all, ms.
+    fn set_back_ms(&self) -> i64 {
+        let ahead: Vec<i64> = std::iter::once(0).chain(self.time.steps().iter().map(|step| step.ahead_ms)).collect();
+        ahead.windows(2).map(|pair| (pair[0] - pair[1]).max(0)).sum()
+    }
+
+    /// How far the database's clock is behind what it has said before, ms.
+    fn behind_ms(&self) -> i64 {
+        let mut ahead_ms = 0;
+        let said = self.time.steps().into_iter().map(|step| step.at + std::mem::replace(&mut ahead_ms, step.ahead_ms));
+        said.max().map_or(0, |said| (said - self.time.database_ms()).max(0))
     }
 
     /// What nodes still have in memory when there is nothing to do.

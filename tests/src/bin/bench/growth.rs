@@ -14,7 +14,7 @@ use carillon::dispatch::{DispatchSettings, Presence, SendError, Transport};
 use carillon::domain::{AppId, Executor, ExecutorId, Owner, TenantId};
 use carillon::engine::{Engine, EngineSettings};
 use carillon::housekeeping::{HousekeepingSettings, StatisticsSettings};
-use carillon::outcome::ReaperSettings;
+use carillon::outcome::{PAGE_ROWS, ReaperSettings};
 use carillon::pregenerate::PregenerateSettings;
 use carillon::queue::LoaderSettings;
 use carillon::store::{DatabaseSettings, ExecutorEnd, NodeInfo, Signer, SqlStore};
@@ -160,7 +160,14 @@ fn hear_all(engine: &Engine<SqlStore>, growth: &Growth) {
     for id in 1..=growth.executors {
         let runs: HashSet<RunKey> =
             (id..=growth.runs).step_by(growth.executors as usize).map(|run| RunKey(i64::from(run), 1)).collect();
-        let snapshot = Snapshot { taken_at: now, received_at: now, runs, cancelled: HashSet::new(), doubted_until: 0 };
+        let snapshot = Snapshot {
+            taken_at: now,
+            received_at: now,
+            times_set: 0,
+            runs,
+            cancelled: HashSet::new(),
+            doubted_until: 0,
+        };
         engine.registry.heard(ExecutorId(i64::from(id)), snapshot);
     }
 }
@@ -192,6 +199,7 @@ fn engine_settings() -> EngineSettings {
             accept_window_ms: 3_000,
             offline_after_ms: OFFLINE_AFTER_MS,
             abandon_after_ms: OFFLINE_AFTER_MS,
+            page_rows: PAGE_ROWS,
         },
         housekeeping: HousekeepingSettings { retain_ms: 86_400_000, lease_ttl_ms: 70_000 },
         statistics: StatisticsSettings { logs_ms: 86_400_000, task_minutes_ms: 86_400_000, figures_ms: 86_400_000 },

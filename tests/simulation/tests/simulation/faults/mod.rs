@@ -48,6 +48,8 @@ pub enum Fault {
     LostCommits { last: i64 },
     /// A node's clock lags by so much from now on, µs.
     Lag { node: usize, lag_us: i64 },
+    /// The database's clock is set by so much, back if that is negative; and (perhaps) after so long by as much the other way.
+    ClockSet { by: i64, undone_after: Option<i64> },
     /// A task is edited.
     Edit { task: usize },
     /// A task is edited, and the caller goes away after so long, before the answer.
@@ -90,6 +92,7 @@ impl Planned {
             | Fault::Deadlocks { down, .. }
             | Fault::Restart { down, .. } => self.at + down,
             Fault::LostCommits { .. } => self.at + SWITCH_OVER_MS,
+            Fault::ClockSet { undone_after, .. } => self.at + undone_after.unwrap_or(0),
             Fault::Lag { .. } | Fault::Edit { .. } | Fault::HalfEdit { .. } | Fault::Burst { .. } => self.at,
         }
     }

@@ -21,6 +21,10 @@ pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec
     if dice.happens("nobody is there", 100) {
         planned.extend(outage(dice, shape, from));
     }
+    if dice.happens("the database's clock is set", 150) {
+        let at = dice.between("when the clock is set", from, to);
+        planned.push(Planned { at, fault: clock_set(dice) });
+    }
     planned.sort_by_key(|planned| planned.at);
     planned
 }
@@ -32,6 +36,18 @@ fn outage(dice: &Dice, shape: &Shape, from: i64) -> Vec<Planned> {
         return vec![Planned { at, fault: Fault::StoreAway { node: None, down } }];
     }
     (0..shape.nodes).map(|node| Planned { at, fault: Fault::Crash { node, down } }).collect()
+}
+
+/// Mostly by some seconds. What a step forward leaves unwritten, and counts as missed, has a row for each of the latest 100
+/// fires only: it is no further.
+fn clock_set(dice: &Dice) -> Fault {
+    let far = dice.happens("the clock is set far", 300);
+    let (least, most) = if far { (20_000, 150_000) } else { (1_000, 20_000) };
+    let by = dice.between("by how much the clock is set", least, most);
+    let by = if dice.happens("the clock is set back", 500) { -by } else { by };
+    let is_undone = dice.happens("the clock is set once more", 400);
+    let undone_after = is_undone.then(|| dice.between("when the clock is set once more", 500, 19_000));
+    Fault::ClockSet { by, undone_after }
 }
 
 fn choose(dice: &Dice, shape: &Shape, name: &str, tasks: usize) -> Fault {

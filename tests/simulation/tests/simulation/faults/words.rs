@@ -60,6 +60,11 @@ impl fmt::Display for Fault {
             }
             Self::LostCommits { last } => write!(f, "a standby takes over without the last {}", s(last)),
             Self::Lag { node, lag_us } => write!(f, "the clock of node {node} lags by {lag_us} µs from now on"),
+            Self::ClockSet { by, undone_after } => {
+                let way = if *by < 0 { "back" } else { "forward" };
+                write!(f, "the database's clock is set {way} by {}", s(&by.abs()))?;
+                undone_after.map_or(Ok(()), |after| write!(f, ", and after {} by as much the other way", s(&after)))
+            }
             Self::Edit { task } => write!(f, "task {task} is edited"),
             Self::HalfEdit { task, after } => write!(f, "task {task} is edited by one who goes away after {after} ms"),
             Self::Restart { task, down } => write!(f, "task {task} is stopped, and started after {}", s(down)),

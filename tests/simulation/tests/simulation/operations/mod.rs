@@ -179,11 +179,11 @@ impl Desk {
             }
             Operation::Skip { task, restored_after } => self.skip(task_at(task), restored_after).await,
             Operation::Backfill { task, from, until, at_once, cancelled_after } => {
-                let now = self.world.time.now_ms();
+                let now = self.world.time.database_ms();
                 self.backfill(task_at(task), (now - from, now - until), at_once, cancelled_after).await;
             }
             Operation::Window { begins_in, lasts, action, dropped_after } => {
-                let starts_at = self.world.time.now_ms() + begins_in;
+                let starts_at = self.world.time.database_ms() + begins_in;
                 let id = WindowId(1 + self.number as i64);
                 let (tenant_id, ends_at, note) = (self.tenant(), starts_at + lasts, "disks".to_owned());
                 self.window(MaintenanceWindow { id, tenant_id, starts_at, ends_at, action, note }, dropped_after).await;
@@ -193,7 +193,7 @@ impl Desk {
             }
             Operation::BoundTenant { most, lasts } => self.bound(Bounded::Tenant(self.tenant()), most, lasts).await,
             Operation::History { task, logs } => {
-                let at = self.world.time.now_ms() - 40 * DAY_MS;
+                let at = self.world.time.database_ms() - 40 * DAY_MS;
                 let written = self.world.store.write_history(task_at(task), logs, at);
                 written.await.expect("there is nothing in its way");
             }
@@ -206,7 +206,7 @@ impl Desk {
 
     /// A run that has not ended and whose time has come or is near; of the others there is little to tell.
     fn open_run(&self, task: TaskId, newest: bool) -> Option<LogId> {
-        let soon = self.world.time.now_ms() + 5_000;
+        let soon = self.world.time.database_ms() + 5_000;
         self.world.store.inspect(|state| {
             let of_task = state.logs.values().map(|row| &row.run).filter(|run| run.task_id == task);
             let open = of_task.filter(|run| !run.status.is_terminal() && run.parent_id == LogId::NONE);

@@ -29,7 +29,7 @@ fn felt_for(fault: &Fault) -> i64 {
         | Fault::LateCommits { .. }
         | Fault::GivenUp { .. }
         | Fault::Deadlocks { .. } => STATEMENT_MAX_MS + 2 * OFFLINE_AFTER_MS + LOADER_MS,
-        Fault::LostCommits { .. } => WEAKENED_MS,
+        Fault::LostCommits { .. } | Fault::ClockSet { .. } => WEAKENED_MS,
         // These disturb nothing.
         Fault::Lag { .. }
         | Fault::Edit { .. }
@@ -81,6 +81,12 @@ impl Evidence<'_> {
         self.has_begun(from) && self.disturbances(from, until).next().is_none()
     }
 
+    /// Whether nothing was out of order but the database's clock.
+    pub fn is_calm_but_for_clocks(&self, from: i64, until: i64) -> bool {
+        let sets_clock = |planned: &Planned| matches!(planned.fault, Fault::ClockSet { .. });
+        self.disturbances(from, until).all(sets_clock)
+    }
+
     /// Whether nodes and executors had found each other by then.
     pub fn has_begun(&self, at: i64) -> bool {
         at >= self.world.began + FOUND_AFTER_MS
@@ -94,10 +100,14 @@ impl Evidence<'_> {
 
     /// Whether people have kept runs of the tenant back in this time (epoch ms), by a window or a bound.
     pub fn is_held_back(&self, tenant: TenantId, from: i64, until: i64) -> bool {
-        let (from, until) = (from - self.world.began, until - self.world.began);
         let holds = |intended: &Intended| {
-            let span = intended.operation.holds_back().map(|(begin, end)| (intended.at + begin, intended.at + end));
-            span.is_some_and(|(begin, end)| begin <= until && from <= end + HELD_BACK_MS)
+            let Some((begin, end)) = intended.operation.holds_back() else { return false };
+            let at = self.world.began + intended.at;
+            // A window is by the database's clock, a bound by the patience of people.
+            let shown = self.clock.at(at);
+            let (begin, end) =
+                ((at + begin).min(self.clock.first(shown + begin)), (at + end).max(self.clock.last(shown + end)));
+            begin <= until && from <= end + HELD_BACK_MS
         };
         tenant == self.world.tenants[0].owner.tenant_id && self.world.operations.iter().any(holds)
     }

@@ -41,7 +41,9 @@ impl Evidence<'_> {
             return Some("its end has no time");
         }
         let spec = &task.view.spec;
-        let (from, until) = (run.fire_time - BEFORE_MS, row.finished_at.max(run.due_time));
+        let shown = row.finished_at.max(run.due_time);
+        let from = self.in_memory_from(run.fire_time, self.clock.first(run.fire_time)) - BEFORE_MS;
+        let until = self.clock.last(shown);
         let calm = self.is_calm(from, until) && !self.is_held_back(run.tenant_id, from, until);
         let is = |holds: bool, objection: &'static str| (!holds).then_some(objection);
         let retried = run.failures > spec.max_retries;
@@ -74,7 +76,8 @@ impl Evidence<'_> {
                 // A copy that comes back after a stop is called edited, too.
                 let fits = |started: bool| !started || run.reason == Reason::TaskEdited;
                 let mut changes = self.state.changes.iter().filter(|c| c.task == run.task_id && c.revision > 1);
-                let by = changes.any(|c| fits(c.started) && c.from <= row.finished_at + BEFORE_MS);
+                let ended_at = self.clock.last(row.finished_at);
+                let by = changes.any(|c| fits(c.started) && c.at <= ended_at + BEFORE_MS);
                 is(by, "nobody changed its task so")
             }
             (Status::Cancelled, Reason::Covered) => is(blocks(spec, BlockStrategy::CoverEarly), "its task waits"),
@@ -92,7 +95,7 @@ impl Evidence<'_> {
             let Operation::Window { begins_in, lasts, action: WindowAction::Skip, .. } = intended.operation else {
                 return false;
             };
-            let from = self.world.began + intended.at + begins_in;
+            let from = self.clock.at(self.world.began + intended.at) + begins_in;
             row.run.tenant_id == self.world.tenants[0].owner.tenant_id && (from..=from + lasts).contains(&at)
         })
     }

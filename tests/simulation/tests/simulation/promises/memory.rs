@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 impl Evidence<'_> {
     /// Whether a run of a backfill waited because no node had room for it.
     pub fn waits_for_room(&self, run: &Run, start: &Start) -> bool {
-        run.trigger == Trigger::Backfill && self.longest_with_room(run.tenant_id, start.due_time, start.at) <= SOON_MS
+        run.trigger == Trigger::Backfill
+            && self.longest_with_room(run.tenant_id, self.due_at(start), start.at) <= SOON_MS
     }
 
     /// The longest time in which one of the nodes would have taken a run of the tenant's backfills.

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod calm;
+mod database_clock;
 mod fates;
 mod leftovers;
 mod memory;
@@ -20,10 +21,17 @@ use carillon::store::ATTEMPTS_KEPT_MAX;
 use carillon_protocol::{RunKey, RunStatus, Verdict};
 use carillon_simulation::executor::{Start, Stop};
 use carillon_simulation::store::{End, Redefinition, State};
+use database_clock::DatabaseClock;
 use std::collections::BTreeMap;
 
 /// After a takeover that lost commits the promises about attempts, turns and edits hold again for what fires so much later, ms.
 const WEAKENED_MS: i64 = 40_000;
+
+/// Who starts runs has read the database's clock, through a node, within this time, ms.
+const READ_MS: i64 = 5_000;
+
+/// The same while something is out of order: what was read slowly, and so vaguely, counts for some readings more.
+const READ_IN_TROUBLE_MS: i64 = 60_000;
 
 /// A promise that was broken.
 #[derive(Debug, Clone)]
@@ -46,6 +54,8 @@ pub struct Evidence<'a> {
     pub starts: BTreeMap<RunKey, Vec<Start>>,
     /// And how that ended.
     pub stops: BTreeMap<RunKey, Stop>,
+    /// What the database's clock said when.
+    pub clock: DatabaseClock,
     broken: Vec<Broken>,
 }
 
@@ -56,8 +66,9 @@ pub fn check(world: &World) -> Vec<Broken> {
         starts.entry(start.key).or_default().push(start);
     }
     let stops = world.ledger.stops().into_iter().map(|stop| (stop.key, stop)).collect();
+    let clock = DatabaseClock::of(&world.time.steps());
     world.store.inspect(|state| {
-        let mut evidence = Evidence { world, state, starts, stops, broken: Vec::new() };
+        let mut evidence = Evidence { world, state, starts, stops, clock, broken: Vec::new() };
         evidence.every_fire_has_one_row();
         evidence.every_row_ends();
         evidence.no_row_is_stuck();
@@ -150,17 +161,25 @@ impl Evidence<'_> {
             let spec = &changes[0].spec;
             // A delay counts from ends, and restarts with every edit: `turns.rs` checks it.
             if spec.schedule != ScheduleKind::FixedDelay {
-                for (from, to) in active(&changes) {
-                    self.fires_have_rows(task, spec, from, to);
+                for (from, until) in active(&changes) {
+                    self.fires_have_rows(task, spec, from, until);
                 }
             }
         }
     }
 
-    fn fires_have_rows(&mut self, task: TaskId, spec: &TaskSpec, from: i64, to: i64) {
+    fn fires_have_rows(&mut self, task: TaskId, spec: &TaskSpec, from: i64, stop: &Redefinition) {
         let schedule = spec.to_schedule(from, task).unwrap();
         let mut fire = schedule.next_after(from);
-        while fire != NEVER && fire <= to - MISFIRE_AFTER_MS {
+        // What the clock passed over when it was set forward has had as long to be written.
+        let is_due =
+            |fire: i64| fire <= stop.from - MISFIRE_AFTER_MS && self.clock.last(fire) <= stop.at - MISFIRE_AFTER_MS;
+        let mut fires = Vec::new();
+        while fire != NEVER && is_due(fire) {
+            fires.push(fire);
+            fire = schedule.next_after(fire);
+        }
+        for fire in fires {
             let rows = self.state.by_fire.range((task, fire, i32::MIN)..(task, fire + 1, i32::MIN));
             let logs: Vec<LogId> = rows.filter(|((_, _, shard), _)| *shard <= 0).map(|(_, log)| *log).collect();
             match logs.first() {
@@ -168,8 +187,8 @@ impl Evidence<'_> {
                 Some(log) => {
                     let run = &self.state.logs[log].run;
                     let given_up = run.status == Status::Cancelled && run.reason == Reason::TaskEdited;
-                    let by_old =
-                        self.state.changes.iter().any(|c| c.task == task && c.revision > run.revision && c.at < fire);
+                    let is_later = |c: &Redefinition| c.revision > run.revision && self.clock.at(c.at) < fire;
+                    let by_old = self.state.changes.iter().any(|c| c.task == task && is_later(c));
                     let ran = self.starts.range(RunKey(log.0, 0)..RunKey(log.0 + 1, 0)).next().is_some();
                     if given_up && by_old && !ran {
                         let detail = format!("task {task} fire {fire} was cancelled by an edit and not taken over");
@@ -177,7 +196,6 @@ impl Evidence<'_> {
                     }
                 }
             }
-            fire = schedule.next_after(fire);
         }
     }
 
@@ -216,10 +234,13 @@ impl Evidence<'_> {
         }
     }
 
-    /// P3.
+    /// P3, by the clock as it could be known: who has not read it since it was set back goes by what it said before.
     fn nothing_starts_early(&mut self) {
         for start in self.starts.values().flatten().cloned().collect::<Vec<_>>() {
-            if start.at < start.due_time || start.due_time < start.fire_time {
+            let calm = self.is_calm_but_for_clocks(start.at - READ_IN_TROUBLE_MS, start.at);
+            let read_within = if calm { READ_MS } else { READ_IN_TROUBLE_MS };
+            let known = start.at + self.clock.most_ahead(start.at - read_within, start.at);
+            if known < start.due_time || start.due_time < start.fire_time {
                 self.breaks("P3 nothing starts early", Some(LogId(start.key.0)), format!("{start:?}"));
             }
         }
@@ -361,14 +382,14 @@ fn says_unstarted(end: &End) -> bool {
 }
 
 /// When a task fired, as spans between changes that only edited it.
-fn active(changes: &[&Redefinition]) -> Vec<(i64, i64)> {
-    let mut spans: Vec<(i64, i64)> = Vec::new();
+fn active<'a>(changes: &[&'a Redefinition]) -> Vec<(i64, &'a Redefinition)> {
+    let mut spans = Vec::new();
     let mut open: Option<i64> = None;
     for change in changes {
         match (open, change.started) {
             (None, true) => open = Some(change.from),
             (Some(from), false) => {
-                spans.push((from, change.from));
+                spans.push((from, *change));
                 open = None;
             }
             _ => {}

@@ -29,26 +29,27 @@ impl Evidence<'_> {
         for start in starts {
             let Some(run) = self.state.logs.get(&LogId(start.key.0)).map(|row| &row.run) else { continue };
             let spec = &self.state.tasks[&start.task].view.spec;
+            let due_at = self.due_at(&start);
             if run.trigger == Trigger::Manual
-                || self.is_crowded(run.tenant_id, start.due_time)
-                || self.is_changed(start.task, start.due_time, start.at)
+                || self.is_crowded(run.tenant_id, due_at)
+                || self.is_changed(start.task, due_at, start.at)
             {
                 continue;
             }
-            let late = start.at - start.due_time;
+            let late = start.at - due_at;
             let allowed = allowance(spec, run, start.key.1);
             let detail =
                 format!("task {} fire {} started {late} ms late, at {}", start.task, start.fire_time, start.at);
-            if late <= allowed || waits_for_others(&start, spec, &going) || self.waits_for_room(run, &start) {
+            if late <= allowed || waits_for_others(&start, due_at, spec, &going) || self.waits_for_room(run, &start) {
                 continue;
             }
             // Before a run that waits for others these must have their time, too.
             let is_bounded = bound_of(spec).is_some();
-            let until = if is_bounded { start.at } else { start.due_time + allowed };
-            if self.is_held_back(run.tenant_id, start.due_time, if is_bounded { start.at } else { start.due_time }) {
+            let until = if is_bounded { start.at } else { due_at + allowed };
+            if self.is_held_back(run.tenant_id, due_at, if is_bounded { start.at } else { due_at }) {
                 continue;
             }
-            if self.is_calm(start.due_time, until) {
+            if self.is_calm(self.in_memory_from(start.due_time, due_at), until) {
                 self.breaks("P3 a fire with no fault near it starts on time", Some(run.id), detail);
             } else if !is_bounded && self.lies_with_its_executor_while_the_database_is_away(&start) {
                 self.breaks("P9 executors start what they hold while the database is away", Some(run.id), detail);
@@ -75,7 +76,7 @@ impl Evidence<'_> {
             return false;
         }
         let mut away = false;
-        for planned in self.disturbances(from, start.due_time + ON_TIME_MS) {
+        for planned in self.disturbances(from, self.due_at(start) + ON_TIME_MS) {
             let at = self.world.began + planned.at;
             match planned.fault {
                 Fault::StoreAway { node: None, .. } if at > mark.at + SENT_MS => away = true,
@@ -87,11 +88,12 @@ impl Evidence<'_> {
 
     /// P10: the dispatch lead is longer than the offline time-out, and only one of several nodes is out of order.
     fn only_one_node_dies(&self, start: &Start) -> bool {
-        let mut dead = self.disturbances(start.due_time, start.due_time + ON_TIME_MS);
+        let due_at = self.due_at(start);
+        let mut dead = self.disturbances(due_at, due_at + ON_TIME_MS);
         let first = dead.next().and_then(Planned::node_that_dies);
         self.world.shape.has_long_lead()
             && self.world.nodes.len() > 1
-            && self.has_begun(start.due_time)
+            && self.has_begun(due_at)
             && first.is_some()
             && dead.all(|planned| planned.node_that_dies() == first)
     }
@@ -126,8 +128,8 @@ pub(super) fn longest(changes: impl Iterator<Item = i64>, from: i64, until: i64,
 }
 
 /// Whether as many runs of the task went on as may, almost all of the time that it was late.
-fn waits_for_others(start: &Start, spec: &TaskSpec, going: &BTreeMap<TaskId, Vec<Going>>) -> bool {
+fn waits_for_others(start: &Start, due_at: i64, spec: &TaskSpec, going: &BTreeMap<TaskId, Vec<Going>>) -> bool {
     let Some(bound) = bound_of(spec) else { return false };
     let others: Vec<&Going> = going.get(&start.task).into_iter().flatten().filter(|run| run.key != start.key).collect();
-    longest_room(&others, bound, start.due_time, start.at) <= TURN_MS
+    longest_room(&others, bound, due_at, start.at) <= TURN_MS
 }

@@ -99,7 +99,7 @@ impl<'a> Evidence<'a> {
             let mut earlier = self.rows_of(row.run.task_id).filter(|other| other.run.fire_time <= due);
             let blocks = |other: &LogRow| {
                 let attempts = self.state.dispatch_marks.range((other.run.id, 0)..(LogId(other.run.id.0 + 1), 0));
-                let lasted = |key| self.state.ends.get(key).is_none_or(|end| end.at >= due);
+                let lasted = |key| self.state.ends.get(key).is_none_or(|end| end.at >= self.clock.first(due));
                 other.run.id != row.run.id && attempts.map(|(key, _)| key).any(lasted)
             };
             if !earlier.any(blocks) {
@@ -130,7 +130,7 @@ impl<'a> Evidence<'a> {
                     self.breaks("P12 a delay counts from the end of the run before", Some(row.run.id), detail);
                 }
                 // What was adopted may have ended before, which nobody knew then.
-                expected = row.finished_at.max(change.from) + change.spec.interval_ms;
+                expected = next_link(&row, &change);
             }
         }
     }
@@ -149,13 +149,13 @@ impl<'a> Evidence<'a> {
                 changes.iter().filter(|other| other.task == change.task && other.revision > change.revision);
             let Some(stop) = later.next().filter(|_| later.next().is_none()) else { continue };
             let last = self.chain_of(&change).into_iter().next_back();
-            let end = match &last {
+            let next = match &last {
                 Some(row) if row.run.reason.is_given_up() => continue,
-                Some(row) => row.finished_at,
-                None => change.from,
+                Some(row) => next_link(row, &change),
+                None => change.from + change.spec.interval_ms,
             };
-            if end + change.spec.interval_ms + CHAINED_WITHIN_MS < stop.from {
-                let detail = format!("task {} had no fire from {end} until {}", change.task, stop.from);
+            if self.clock.last(next) + CHAINED_WITHIN_MS < stop.at {
+                let detail = format!("task {} did not fire at {next}, nor until {}", change.task, stop.from);
                 self.breaks("P12 a delay goes on", last.map(|row| row.run.id), detail);
             }
         }
@@ -216,9 +216,13 @@ impl<'a> Evidence<'a> {
         self.state.changes.iter().filter(is_delay).cloned().collect()
     }
 
-    /// The runs of a definition, in the order of their fires.
+    /// The runs of a definition, in the order in which they were written: that is not the order of their fires where the clock
+    /// was set back.
     fn chain_of(&self, change: &Redefinition) -> Vec<LogRow> {
-        self.rows_of(change.task).filter(|row| row.run.revision == change.revision).cloned().collect()
+        let of_it = self.rows_of(change.task).filter(|row| row.run.revision == change.revision);
+        let mut chain: Vec<LogRow> = of_it.cloned().collect();
+        chain.sort_by_key(|row| row.run.seq);
+        chain
     }
 
     /// Whether the task was started when the end of another's run was followed up.
@@ -231,4 +235,11 @@ impl<'a> Evidence<'a> {
 /// How many runs of a task may go on at once.
 pub fn bound_of(spec: &TaskSpec) -> Option<usize> {
     if spec.blocks_app() { Some(1) } else { usize::try_from(spec.max_concurrent).ok().filter(|most| *most > 0) }
+}
+
+/// The fire that follows a run of a delay: one delay after its end, unless the clock was set back so far that this is not after
+/// its own fire.
+fn next_link(row: &LogRow, change: &Redefinition) -> i64 {
+    let after = |end: i64| end.max(change.from) + change.spec.interval_ms;
+    if after(row.finished_at) > row.run.fire_time { after(row.finished_at) } else { after(row.run.fire_time) }
 }

@@ -1,0 +1,173 @@
+//! A node's machine that is suspended, or whose clock a time service slews.
+
+use super::super::Membership;
+use super::{Clock, ClusterClock};
+use crate::domain::NodeId;
+use crate::store::{Beat, ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result};
+use async_trait::async_trait;
+use carillon_protocol::{KernelClocks, LocalClock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+/// True time when everything begins, epoch µs.
+const EPOCH_US: i64 = 1_767_225_600_000_000;
+
+const SECOND_US: i64 = 1_000_000;
+
+/// A way to the database and back each, µs.
+const WAY_US: i64 = 200;
+
+/// A machine's clocks, and the true time, which is the database's.
+#[derive(Debug, Default, Clone)]
+struct World(Arc<Clocks>);
+
+#[derive(Debug, Default)]
+struct Clocks {
+    true_us: AtomicI64,
+    raw_ns: AtomicI64,
+    monotonic_ns: AtomicI64,
+    boot_ns: AtomicI64,
+    /// By how much a time service lets the steered clocks be fast, ppm.
+    slew_ppm: AtomicI64,
+}
+
+impl KernelClocks for World {
+    fn raw_ns(&self) -> i64 {
+        self.0.raw_ns.load(Relaxed)
+    }
+
+    fn monotonic_ns(&self) -> i64 {
+        self.0.monotonic_ns.load(Relaxed)
+    }
+
+    fn boot_ns(&self) -> i64 {
+        self.0.boot_ns.load(Relaxed)
+    }
+}
+
+impl World {
+    fn passes(&self, us: i64) {
+        let steered_ns = us * 1_000 + us * self.0.slew_ppm.load(Relaxed) / 1_000;
+        self.0.true_us.fetch_add(us, Relaxed);
+        self.0.raw_ns.fetch_add(us * 1_000, Relaxed);
+        self.0.monotonic_ns.fetch_add(steered_ns, Relaxed);
+        self.0.boot_ns.fetch_add(steered_ns, Relaxed);
+    }
+
+    fn is_suspended_for(&self, us: i64) {
+        self.0.true_us.fetch_add(us, Relaxed);
+        self.0.boot_ns.fetch_add(us * 1_000, Relaxed);
+    }
+
+    fn true_us(&self) -> i64 {
+        EPOCH_US + self.0.true_us.load(Relaxed)
+    }
+
+    fn sets_the_database_back(&self, us: i64) {
+        self.0.true_us.fetch_sub(us, Relaxed);
+    }
+
+    async fn clock(&self) -> Arc<ClusterClock> {
+        Arc::new(ClusterClock::synchronised_over(LocalClock::over(self.clone()), self).await.unwrap())
+    }
+}
+
+/// A database that has no other node.
+#[async_trait]
+impl ClusterStore for World {
+    async fn now_us(&self) -> Result<i64> {
+        self.passes(WAY_US);
+        let now = self.true_us();
+        self.passes(WAY_US);
+        Ok(now)
+    }
+
+    async fn join(&self, _: &NodeInfo) -> Result<Member> {
+        Ok(Member { id: NodeId(1), incarnation: String::new(), ids_after: 0 })
+    }
+
+    async fn heartbeat(&self, _: &Member, _: &NodeHeartbeat) -> Result<Beat> {
+        Ok(Beat::Renewed)
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeState>> {
+        Ok(Vec::new())
+    }
+
+    async fn leave(&self, _: &Member) -> Result<()> {
+        Ok(())
+    }
+
+    async fn take_lease(&self, _: LeaseName, _: NodeId, _: Option<Fence>, _: i64) -> Result<Option<Fence>> {
+        Ok(None)
+    }
+
+    async fn release_lease(&self, _: Fence) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A node that has beaten for long enough to judge others.
+async fn settled_node(world: &World) -> Membership {
+    let clock = world.clock().await;
+    let node = Membership::join(Arc::new(world.clone()), clock, &NodeInfo::default(), 10_000).await.unwrap();
+    beats_for(world, &node, 12).await;
+    assert!(node.in_touch() && node.is_settled());
+    node
+}
+
+async fn beats_for(world: &World, node: &Membership, seconds: i64) {
+    for _ in 0..seconds {
+        world.passes(SECOND_US);
+        node.heartbeat(0).await.unwrap();
+        node.look().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn after_a_suspension_a_node_counts_as_out_of_contact() {
+    let world = World::default();
+    let node = settled_node(&world).await;
+    world.is_suspended_for(60 * SECOND_US);
+    // No worker has turned yet, and the view is the old one.
+    assert!(!node.in_touch(), "it would tell executors to go on");
+    assert!(!node.is_settled(), "it would take over from others");
+    node.heartbeat(0).await.unwrap();
+    assert!(node.in_touch());
+    assert!(!node.is_settled(), "nobody else has had the time to be heard");
+    beats_for(&world, &node, 9).await;
+    assert!(!node.is_settled());
+    beats_for(&world, &node, 2).await;
+    assert!(node.is_settled());
+}
+
+#[tokio::test]
+async fn what_a_database_s_clock_does_makes_contact_last_no_longer() {
+    let world = World::default();
+    let clock = world.clock().await;
+    let node = Membership::join(Arc::new(world.clone()), clock.clone(), &NodeInfo::default(), 10_000).await.unwrap();
+    world.sets_the_database_back(3_600 * SECOND_US);
+    // It can be read, and not written to.
+    for _ in 0..11 {
+        world.passes(SECOND_US);
+        clock.observe(&world).await.unwrap();
+    }
+    assert!(!node.in_touch(), "it would tell executors to go on for an hour");
+}
+
+#[tokio::test]
+async fn between_two_readings_a_clock_that_is_slewed_fast_does_not_lead() {
+    let world = World::default();
+    let clock = world.clock().await;
+    for slew_ppm in [0, 50_000, 83_333, 500, 0, 0, 50_000] {
+        clock.observe(&world).await.unwrap();
+        world.0.slew_ppm.store(slew_ppm, Relaxed);
+        for _ in 0..1_000 {
+            world.passes(1_000);
+            let behind_us = world.true_us() - clock.now_us();
+            assert!(behind_us >= 0, "{} µs ahead at {slew_ppm} ppm", -behind_us);
+            // The way back, and what two clocks may drift apart in a second.
+            assert!(behind_us <= WAY_US + 102, "{behind_us} µs behind at {slew_ppm} ppm");
+        }
+    }
+}

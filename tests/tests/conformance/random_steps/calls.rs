@@ -1,0 +1,141 @@
+//! Calls of a store with all that they are given, so that the same call can be made on several.
+
+use super::NOW;
+use crate::admin::Admin;
+use crate::fixture::World;
+use carillon::domain::plan::Plan;
+use carillon::domain::{LogId, NodeId, Owner, Run, Transition};
+use carillon::store::{NewRun, RunDispatch, Skip, Store, StoreErrorKind, TaskChange, TaskView};
+use carillon_protocol::RunResult;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A call.
+#[derive(Debug, Clone)]
+pub enum Call {
+    WriteAhead(Vec<Plan>),
+    Claim(NodeId, Vec<Run>, i64),
+    Dispatch(NodeId, Vec<RunDispatch>),
+    DispatchShards(NodeId, Run, Vec<Run>, i64),
+    Succeed(Owner, Vec<RunResult>),
+    Change(Vec<Transition>),
+    LeaveRunning(Vec<(LogId, i64)>),
+    Settle(Vec<LogId>, i64),
+    Revoke(Vec<Run>, i64),
+    StartRun(TaskView, NewRun),
+    Skip(TaskView, Skip),
+    Restore(TaskView, i64),
+    Redefine(TaskChange),
+}
+
+/// What comes of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// What it moved, by id.
+    Moved(BTreeMap<i64, String>),
+    /// How much of it.
+    Count(u64),
+    /// What it says.
+    Said(String),
+}
+
+/// How it ends.
+pub type End = Result<Answer, StoreErrorKind>;
+
+/// Whose connections it goes over.
+#[derive(Clone)]
+pub struct Actor {
+    store: Arc<dyn Store>,
+    admin: Arc<dyn Admin>,
+}
+
+impl Actor {
+    /// The node itself.
+    pub fn of(world: &World) -> Self {
+        Self { store: Arc::clone(&world.store), admin: Arc::clone(&world.admin) }
+    }
+
+    /// Another node.
+    pub fn rival_of(world: &World) -> Self {
+        Self { store: Arc::clone(&world.rival), admin: Arc::clone(&world.rival_admin) }
+    }
+}
+
+impl Call {
+    /// Makes it.
+    pub async fn make(&self, by: &Actor) -> End {
+        let Actor { store, admin } = by;
+        let done = match self {
+            Self::WriteAhead(plans) => {
+                store.write_ahead(None, plans, NOW).await.map(|moved| ids(moved.into_iter().flatten().map(|id| id.0)))
+            }
+            Self::Claim(node, runs, at) => store.claim(*node, runs.clone(), *at).await.map(|runs| moved(&runs)),
+            Self::Dispatch(node, items) => {
+                store.dispatch(*node, items).await.map(|moved| ids(moved.iter().map(|id| id.0)))
+            }
+            Self::DispatchShards(node, parent, shards, at) => {
+                store.dispatch_shards(*node, parent, shards, *at).await.map(|done| Answer::Said(done.to_string()))
+            }
+            Self::Succeed(owner, results) => {
+                store.succeed(*owner, &results.iter().collect::<Vec<_>>()).await.map(Answer::Count)
+            }
+            Self::Change(changes) => store.change(changes).await.map(|moved| ids(moved.iter().map(|id| id.0))),
+            Self::LeaveRunning(runs) => store.leave_running(runs).await.map(|()| Answer::Count(0)),
+            Self::Settle(parents, at) => store.settle_parents(parents, *at).await.map(Answer::Count),
+            Self::Revoke(runs, at) => {
+                store.settle_revoked(runs, *at).await.map(|moved| ids(moved.iter().map(|id| id.0)))
+            }
+            Self::StartRun(task, run) => admin.start_run(task, run).await.map(|run| Answer::Said(format!("{run:?}"))),
+            Self::Skip(task, skip) => {
+                admin.skip_fire(task, skip, NOW).await.map(|end| Answer::Said(format!("{end:?}")))
+            }
+            Self::Restore(task, fire_time) => {
+                admin.restore_fire(task, *fire_time, true, NOW).await.map(|()| Answer::Count(0))
+            }
+            Self::Redefine(change) => admin
+                .apply(&[], std::slice::from_ref(change), NOW)
+                .await
+                .map(|held| moved(&held.into_iter().flatten().map(|held| held.run).collect::<Vec<_>>())),
+        };
+        done.map_err(|error| error.kind())
+    }
+
+    /// The parts of it that may come before and after what others do: a batch is guarded row by row.
+    pub fn parts(&self) -> Vec<Self> {
+        fn each<T: Clone>(rows: &[T], part: impl Fn(Vec<T>) -> Call) -> Vec<Call> {
+            rows.iter().map(|row| part(vec![row.clone()])).collect()
+        }
+        let parts = match self.clone() {
+            Self::WriteAhead(plans) => each(&plans, Self::WriteAhead),
+            Self::Claim(node, runs, at) => each(&runs, |runs| Self::Claim(node, runs, at)),
+            Self::Dispatch(node, items) => each(&items, |items| Self::Dispatch(node, items)),
+            Self::Succeed(owner, results) => each(&results, |results| Self::Succeed(owner, results)),
+            Self::Change(changes) => each(&changes, Self::Change),
+            Self::LeaveRunning(runs) => each(&runs, Self::LeaveRunning),
+            whole => vec![whole],
+        };
+        if parts.is_empty() { vec![self.clone()] } else { parts }
+    }
+}
+
+/// What comes of a call whose parts end so.
+pub fn whole(parts: Vec<End>) -> End {
+    let mut parts = parts.into_iter();
+    let first = parts.next().expect("a call has a part")?;
+    parts.try_fold(first, |sum, part| match (sum, part?) {
+        (Answer::Moved(mut sum), Answer::Moved(more)) => {
+            sum.extend(more);
+            Ok(Answer::Moved(sum))
+        }
+        (Answer::Count(sum), Answer::Count(more)) => Ok(Answer::Count(sum + more)),
+        (sum, _) => Ok(sum),
+    })
+}
+
+fn ids(moved: impl Iterator<Item = i64>) -> Answer {
+    Answer::Moved(moved.map(|id| (id, String::new())).collect())
+}
+
+fn moved(runs: &[Run]) -> Answer {
+    Answer::Moved(runs.iter().map(|run| (run.id.0, format!("{run:?}"))).collect())
+}

@@ -1,0 +1,139 @@
+//! Two nodes take random steps at the same time: what comes of them is what comes of them one after the other, in some order.
+
+use super::calls::{Actor, Answer, Call, End, whole};
+use super::{Step, Twins, furnished, picture, steps};
+use carillon::domain::TaskId;
+use carillon::store::StoreErrorKind;
+use carillon_tests::Kind;
+use proptest::test_runner::{Config, TestRunner};
+
+/// Sequences tried with each database.
+const CASES: u32 = 40;
+
+/// Rows that a step takes at most: there are many orders of many.
+const ROWS_MAX: usize = 3;
+
+/// What comes of the calls of both, and what is there then.
+#[derive(Debug)]
+struct Outcome {
+    ends: [Vec<End>; 2],
+    rows: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether it is what comes of the calls in one order. A batch that has moved only some of its rows reads which: those that
+    /// the other has changed since are missing in its answer. What they are now is theirs to go on with.
+    fn is(&self, in_order: &Self) -> bool {
+        let fits = |(found, modelled): (&End, &End)| match (found, modelled) {
+            (Ok(Answer::Moved(found)), Ok(Answer::Moved(all))) => {
+                found.iter().all(|(id, row)| all.get(id) == Some(row))
+            }
+            _ => found == modelled,
+        };
+        self.rows == in_order.rows && self.ends.iter().flatten().zip(in_order.ends.iter().flatten()).all(fits)
+    }
+}
+
+async fn all(calls: &[Call], by: Actor) -> Vec<End> {
+    let mut ends = Vec::new();
+    for call in calls {
+        ends.push(call.make(&by).await);
+    }
+    ends
+}
+
+/// Makes the calls on a model that has come to the same point, the next one by whom `order` says.
+async fn one_by_one(tasks: [TaskId; 2], before: &[Call], calls: &[Vec<Call>; 2], order: &[usize]) -> Outcome {
+    let model = furnished(crate::fixture::World::model().await, tasks).await;
+    let by = Actor::of(&model);
+    all(before, by.clone()).await;
+    let mut parts = [0, 1].map(|who: usize| {
+        calls[who].iter().enumerate().flat_map(|(at, call)| call.parts().into_iter().map(move |part| (at, part)))
+    });
+    let mut ends: [Vec<Vec<End>>; 2] = [0, 1].map(|who: usize| vec![Vec::new(); calls[who].len()]);
+    for who in order {
+        let (at, part) = parts[*who].next().expect("as many as the order names");
+        ends[*who][at].push(part.make(&by).await);
+    }
+    Outcome { ends: ends.map(|ends| ends.into_iter().map(whole).collect()), rows: picture(&model, tasks).await }
+}
+
+/// Every order in which `left` and `right` parts can follow each other; those without a change of turns come first.
+fn orders(left: usize, right: usize) -> Vec<Vec<usize>> {
+    fn extend(so_far: &mut Vec<usize>, left: usize, right: usize, found: &mut Vec<Vec<usize>>) {
+        if left + right == 0 {
+            found.push(so_far.clone());
+        }
+        for (who, [left_then, right_then]) in
+            [[left.wrapping_sub(1), right], [left, right.wrapping_sub(1)]].into_iter().enumerate()
+        {
+            if [left, right][who] > 0 {
+                so_far.push(who);
+                extend(so_far, left_then, right_then, found);
+                so_far.pop();
+            }
+        }
+    }
+    let mut found = Vec::new();
+    extend(&mut Vec::new(), left, right, &mut found);
+    found.sort_by_key(|order| order.windows(2).filter(|pair| pair[0] != pair[1]).count());
+    found
+}
+
+async fn at_once(kind: Kind, before: &[Step], steps: [&[Step]; 2]) {
+    let mut twins = Twins::new(kind).await;
+    let mut made = Vec::new();
+    for step in before {
+        made.extend(twins.take(step).await);
+    }
+    twins.rows_max = ROWS_MAX;
+    let mut calls = [Vec::new(), Vec::new()];
+    for (calls, steps) in calls.iter_mut().zip(steps) {
+        for step in steps {
+            calls.extend(twins.calls(step).await);
+        }
+    }
+    let (left, right) =
+        tokio::join!(all(&calls[0], Actor::of(&twins.sql)), all(&calls[1], Actor::rival_of(&twins.sql)),);
+    let found = Outcome { ends: [left, right], rows: picture(&twins.sql, twins.tasks).await };
+    if found.ends.iter().flatten().any(|end| *end == Err(StoreErrorKind::Contention)) {
+        // Whoever called would try again.
+        return;
+    }
+    let count = |calls: &[Call]| calls.iter().map(|call| call.parts().len()).sum();
+    let mut nearest = None;
+    for order in orders(count(&calls[0]), count(&calls[1])) {
+        let outcome = one_by_one(twins.tasks, &made, &calls, &order).await;
+        if found.is(&outcome) {
+            return;
+        }
+        nearest.get_or_insert(outcome);
+    }
+    panic!("no order comes to this:\n{found:#?}\nThe first one comes to\n{nearest:#?}\nof\n{calls:#?}");
+}
+
+fn holds(kind: Kind) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let config = Config { cases: CASES, failure_persistence: None, max_shrink_iters: 60, ..Config::default() };
+    let story = (steps(3..14), steps(1..3), steps(1..3));
+    let outcome = TestRunner::new(config).run(&story, |(before, left, right)| {
+        runtime.block_on(at_once(kind, &before, [&left, &right]));
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn two_nodes_at_once_do_on_mariadb_what_they_do_in_some_order() {
+    holds(Kind::MariaDb);
+}
+
+#[test]
+fn two_nodes_at_once_do_on_postgres_what_they_do_in_some_order() {
+    holds(Kind::Postgres);
+}
+
+#[test]
+fn two_nodes_at_once_do_on_sqlite_what_they_do_in_some_order() {
+    holds(Kind::Sqlite);
+}
