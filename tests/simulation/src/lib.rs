@@ -26,7 +26,7 @@ pub use clock::{ClockStep, SimClock, SimTime};
 pub use dice::Dice;
 pub use executor::{Ledger, MachineParts, NodeServer, SimExecutor};
 pub use gate::{Gate, STATEMENT_MAX_MS};
-pub use net::{Endpoint, LATE_MAX_MS, Net};
+pub use net::{Endpoint, Net};
 pub use store::ModelStore;
 pub use trace::Trace;
 pub use transport::{SimCarrier, SimTransport, knock};

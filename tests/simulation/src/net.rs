@@ -12,9 +12,6 @@ use tokio::sync::oneshot;
 /// How long making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How late a message may come, ms.
-pub const LATE_MAX_MS: i64 = 6_000;
-
 /// An end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Endpoint {
@@ -192,7 +189,7 @@ impl Net {
         if self.dice.between(&format!("{purpose} comes"), 0, 1) == 0 {
             return true;
         }
-        let ms = self.dice.between(&format!("{purpose} late by"), 50, LATE_MAX_MS);
+        let ms = self.dice.between(&format!("{purpose} late by"), 50, 6_000);
         tokio::time::sleep(Duration::from_millis(ms as u64)).await;
         false
     }

@@ -6,18 +6,20 @@ use crate::operations::Intended;
 use crate::settings::{HEARTBEAT_MS, LOADER_MS, OFFLINE_AFTER_MS};
 use crate::world::MENDED_AT_MS;
 use carillon::domain::{TaskId, TenantId};
-use carillon_simulation::{LATE_MAX_MS, STATEMENT_MAX_MS};
+use carillon_simulation::STATEMENT_MAX_MS;
 
 /// For so long after it is over a fault may be felt, ms: as long as the settings let it take until all is as it was. The page
 /// docs/reliability.md tells these times.
 fn felt_for(fault: &Fault) -> i64 {
     match fault {
-        // What is on its way arrives.
-        Fault::Doubled { .. } | Fault::Overtaken { .. } => LATE_MAX_MS,
         // Executors are heard again at their next heartbeats; those that were replaced, or silent, count as online until then.
-        Fault::Loss { .. } | Fault::Cut { .. } | Fault::Island { .. } | Fault::Kill { .. } | Fault::Befalls { .. } => {
-            OFFLINE_AFTER_MS + HEARTBEAT_MS
-        }
+        Fault::Doubled { .. }
+        | Fault::Overtaken { .. }
+        | Fault::Loss { .. }
+        | Fault::Cut { .. }
+        | Fault::Island { .. }
+        | Fault::Kill { .. }
+        | Fault::Befalls { .. } => OFFLINE_AFTER_MS + HEARTBEAT_MS,
         // The others find out, and load what it had.
         Fault::Crash { .. } | Fault::Stop { .. } | Fault::Pause { .. } => OFFLINE_AFTER_MS + HEARTBEAT_MS + LOADER_MS,
         // A last statement comes to its end; after a long outage nodes and executors are new to each other; what is due is
