@@ -58,7 +58,15 @@ impl Assembled {
         let runs = Arc::new(Runs::new(Arc::clone(&clock), Arc::new(Lease::new()), outputs, &settings));
         let pending_results = Arc::new(PendingResults::new(pending, settings.journal_bytes_max));
         runs.restore(pending_results.keys().into_iter());
-        let member = Arc::new(Member::new(Arc::new(nodes), runs, pending_results, Arc::new(settings), instance));
+        let member = Member::new(
+            Arc::new(nodes),
+            runs,
+            pending_results,
+            Arc::new(settings),
+            instance,
+            journal.acknowledged.at(),
+        );
+        let member = Arc::new(member);
         let server = Arc::new(Server { member: Arc::clone(&member), verifier: Verifier::new(identity, clock) });
         Ok(Self { member, server, journal })
     }

@@ -197,7 +197,8 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Directory for results that no node has acknowledged yet; default `./carillon-journal`.
+    /// Directory for results that no node has acknowledged yet, and for what the next process tells nodes of this one;
+    /// default `./carillon-journal`.
     /// Any number of executors may share it.
     pub fn journal_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.journal_dir = dir.into();

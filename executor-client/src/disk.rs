@@ -27,6 +27,10 @@ pub trait Disk: Debug + Send + Sync {
     /// Renames a file. Survives a loss of power when this returns.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Puts these bytes in the place of a file's. Who dies meanwhile leaves the one or the other; after a loss of power they may
+    /// be torn.
+    fn replace(&self, file: &Path, bytes: &[u8]) -> io::Result<()>;
+
     /// Removes a file, if it is there.
     fn remove(&self, file: &Path) -> io::Result<()>;
 }
@@ -94,6 +98,13 @@ impl Disk for MachineDisk {
         #[cfg(unix)]
         File::open(to.parent().unwrap_or(to))?.sync_all()?;
         Ok(())
+    }
+
+    fn replace(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
+        let new = file.with_extension("new");
+        self.remove(&new)?;
+        open(&new)?.write_all(bytes)?;
+        std::fs::rename(new, file)
     }
 
     fn remove(&self, file: &Path) -> io::Result<()> {

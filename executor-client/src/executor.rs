@@ -126,7 +126,8 @@ fn start_threads(
         });
     });
     let (runs, pending_results) = (Arc::clone(&member.runs), Arc::clone(&member.pending_results));
-    let recorder = Recorder { journal, runs, pending_results };
+    let acknowledged_at = Arc::clone(&member.acknowledged_at);
+    let recorder = Recorder { journal, runs, pending_results, acknowledged_at };
     let recorder = watched_thread("carillon-journal", ended, move || recorder.run());
     let outputs = Arc::clone(&member.runs.outputs);
     let writer = watched_thread("carillon-output", ended, move || output::write(&outputs));

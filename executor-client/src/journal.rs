@@ -12,6 +12,8 @@
 //! sent by the next one that starts.
 
 use crate::BuildError;
+use crate::acknowledged::Acknowledged;
+use crate::checked::{line, payload};
 use crate::disk::{Disk, DiskFile, DiskLock};
 use crate::output::Folder;
 use crate::run_map::RunMap;
@@ -46,6 +48,8 @@ pub(crate) struct Journal {
     bytes: u64,
     /// A write failed halfway: the next one must rewrite the file.
     damaged: bool,
+    /// Kept beside it.
+    pub(crate) acknowledged: Acknowledged,
     /// Held for as long as the process uses the directory.
     _lock: DiskLock,
 }
@@ -79,16 +83,19 @@ impl Journal {
             if let Some(lock) = try_lock(&**disk, &other)? {
                 let path = other.join(FILE);
                 load(&**disk, &path, &mut pending).map_err(|e| failed(&path, "read", e))?;
-                abandoned.push((path, lock));
+                abandoned.push((other, lock));
             }
         }
         let file = disk.open(&path).map_err(|e| failed(&path, "open", e))?;
-        let mut journal = Self { disk: Arc::clone(disk), dir, file, bytes: 0, damaged: false, _lock: lock };
+        let acknowledged = Acknowledged::open(disk, &dir, abandoned.iter().map(|(other, _)| other.as_path()));
+        let disk = Arc::clone(disk);
+        let mut journal = Self { disk, dir, file, bytes: 0, damaged: false, acknowledged, _lock: lock };
         // Proves that the directory can be written, and drops damaged lines for good.
         journal.rewrite(&pending).map_err(|e| failed(&path, "write", e))?;
         // Only now: until this instant the other files were the only copies.
-        for (path, _lock) in abandoned {
-            if let Err(error) = disk.remove(&path) {
+        for (other, _lock) in abandoned {
+            let path = other.join(FILE);
+            if let Err(error) = journal.disk.remove(&path) {
                 tracing::warn!(path = %path.display(), %error, "journal.abandoned_not_removed");
             }
         }
@@ -216,18 +223,6 @@ fn replay(line: &[u8], pending: &mut Pending) -> bool {
     }
 }
 
-fn payload(line: &[u8]) -> Option<&[u8]> {
-    let (sum, json) = line.strip_suffix(b"\n")?.split_at_checked(9)?;
-    let sum = std::str::from_utf8(sum).ok()?.strip_suffix(' ')?;
-    (u32::from_str_radix(sum, 16).ok()? == crc32(json)).then_some(json)
-}
-
-fn line(text: &mut Vec<u8>, json: &[u8]) {
-    text.extend_from_slice(format!("{:08x} ", crc32(json)).as_bytes());
-    text.extend_from_slice(json);
-    text.push(b'\n');
-}
-
 /// A directory name for `name`: other than plain characters are escaped, so two names never
 /// share a directory and none leaves the tree.
 fn file_name(name: &str) -> String {
@@ -237,29 +232,6 @@ fn file_name(name: &str) -> String {
             other => format!("%{:x}.", u32::from(other)),
         })
         .collect()
-}
-
-const CRC_TABLE: [u32; 256] = crc_table();
-
-const fn crc_table() -> [u32; 256] {
-    let mut table = [0u32; 256];
-    let mut index = 0;
-    while index < 256 {
-        let mut value = index as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            value = if value & 1 == 1 { 0xEDB8_8320 ^ (value >> 1) } else { value >> 1 };
-            bit += 1;
-        }
-        table[index] = value;
-        index += 1;
-    }
-    table
-}
-
-/// CRC-32 (IEEE 802.3).
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0u32, |sum, byte| CRC_TABLE[((sum ^ u32::from(*byte)) & 0xFF) as usize] ^ (sum >> 8))
 }
 
 #[cfg(test)]
@@ -287,11 +259,6 @@ mod tests {
         let new: Vec<_> = logs.iter().map(|log| result(*log)).collect();
         pending.extend(new.iter().cloned());
         journal.append(new.iter().map(|(_, json)| json), &[], 1, Pending::default).unwrap();
-    }
-
-    #[test]
-    fn the_checksum_is_the_common_one() {
-        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
     }
 
     #[test]

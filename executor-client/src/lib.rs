@@ -46,8 +46,10 @@ mod settings;
 mod surroundings;
 mod testing;
 
+mod acknowledged;
 mod address;
 mod carrier;
+mod checked;
 mod member;
 mod node;
 mod server;

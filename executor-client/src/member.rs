@@ -44,8 +44,9 @@ pub(crate) struct Member {
     pub(crate) instance: String,
     /// 0 before the first registration.
     executor_id: AtomicI64,
-    /// When a node last acknowledged a heartbeat, by its clock, ms; 0 before the first.
-    acknowledged_at: AtomicI64,
+    /// When a node last acknowledged a heartbeat of this process or, before the first, of the one before it; by the node's
+    /// clock, ms, and 0 when none has.
+    pub(crate) acknowledged_at: Arc<AtomicI64>,
     /// Held runs that a shutdown has dropped and that have not yet been returned to a node. Heartbeats
     /// still list them, or the nodes would consider them lost.
     pub(crate) giving_back: Mutex<Vec<RunKey>>,
@@ -62,6 +63,7 @@ impl Member {
         pending_results: Arc<PendingResults>,
         settings: Arc<Settings>,
         instance: String,
+        acknowledged_at: i64,
     ) -> Self {
         Self {
             nodes,
@@ -70,7 +72,7 @@ impl Member {
             settings,
             instance,
             executor_id: AtomicI64::new(0),
-            acknowledged_at: AtomicI64::new(0),
+            acknowledged_at: Arc::new(AtomicI64::new(acknowledged_at)),
             giving_back: Mutex::new(Vec::new()),
             left_out: Mutex::new(Vec::new()),
             register_again: Notify::new(),
@@ -136,6 +138,7 @@ impl Member {
             description: settings.description.clone(),
             capacity: settings.capacity as u32,
             handlers: settings.handlers.infos.clone(),
+            acknowledged_at: self.acknowledged_at.load(Ordering::Relaxed),
         };
         let answer: NodeReply<Registered> = self.call("/executors/register", &message, REGISTER_TIMEOUT).await?;
         let registered = answer.data;

@@ -6,7 +6,7 @@ use crate::sync::lock;
 use bytes::Bytes;
 use carillon_protocol::{RESULT_ITEMS_MAX, RunKey, RunResult};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -125,11 +125,13 @@ impl PendingResults {
     }
 }
 
-/// Writes results to the journal in batches, then lets them be sent.
+/// Writes results to the journal in batches, then lets them be sent. Keeps beside it when a node was heard last.
 pub(crate) struct Recorder {
     pub(crate) journal: Journal,
     pub(crate) runs: Arc<Runs>,
     pub(crate) pending_results: Arc<PendingResults>,
+    /// When a node last acknowledged a heartbeat, ms.
+    pub(crate) acknowledged_at: Arc<AtomicI64>,
 }
 
 impl Recorder {
@@ -174,13 +176,14 @@ impl Recorder {
 
     /// Records what has come in. Whether that was the last round.
     fn round(&mut self, stopping: bool) -> bool {
-        let Self { journal, runs, pending_results } = self;
+        let Self { journal, runs, pending_results, acknowledged_at } = self;
         let results: Batch = runs.take_finished().iter().filter_map(encode).collect();
         // Without a journal they are sent anyway; but what is not safe on disk should not grow.
         let full = !record_batch(journal, pending_results, &results)
             || lock(&pending_results.state).bytes > pending_results.bytes_max;
         runs.journal_full.store(full, Ordering::Release);
         pending_results.add(&results);
+        journal.acknowledged.follow(acknowledged_at.load(Ordering::Relaxed));
         if stopping && !results.is_empty() {
             runs.record.set();
         }
@@ -188,6 +191,7 @@ impl Recorder {
     }
 
     fn close(mut self) {
+        self.journal.acknowledged.keep(self.acknowledged_at.load(Ordering::Relaxed));
         if lock(&self.pending_results.state).pending.is_empty()
             && let Err(error) = self.journal.cut()
         {

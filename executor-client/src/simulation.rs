@@ -93,7 +93,8 @@ impl SimulatedExecutor {
             std::future::pending::<()>().await;
         });
         let (runs, pending_results) = (Arc::clone(&member.runs), Arc::clone(&member.pending_results));
-        let recorder = Recorder { journal, runs, pending_results };
+        let acknowledged_at = Arc::clone(&member.acknowledged_at);
+        let recorder = Recorder { journal, runs, pending_results, acknowledged_at };
         watched(&tasks, "journal", &ended, async move {
             recorder.run_as_task().await;
             recorder_ended.store(true, Ordering::Release);

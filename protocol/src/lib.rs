@@ -42,6 +42,9 @@ pub const RESULT_ITEMS_MAX: usize = 1_000;
 /// Most runs that one executor may have in any state, and name in one heartbeat or farewell.
 pub const EXECUTOR_RUNS_MAX: usize = 200_000;
 
+/// By how much the time that a restarted process tells is too early at most, ms: it is not kept with every heartbeat.
+pub const ACKNOWLEDGED_LAG_MS: i64 = 5_000;
+
 /// How long a node keeps an idle connection.
 pub const NODE_KEEP_ALIVE: Duration = Duration::from_secs(5);
 

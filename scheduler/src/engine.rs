@@ -145,6 +145,7 @@ impl<S: Store + 'static> Engine<S> {
                     rules: rules.clone(),
                     ids: ids.clone(),
                 },
+                settings.offline_after_ms,
                 settings.loader.lead_ms,
             ),
             loader: Loader::new(
@@ -193,10 +194,13 @@ impl<S: Store + 'static> Engine<S> {
         let last = self.membership.last_beat();
         let beat = self.membership.heartbeat(self.queue.len() as u64).await?;
         if let Beat::Restored { from } = beat {
+            let until = self.clock.now_ms();
+            // It may have dispatched since, unless it stood still.
+            let dispatched_until = until.min(last + self.membership.offline_after_ms());
             let silence = Silence {
                 from,
-                until: self.clock.now_ms(),
-                lived_until: last + self.lead_ms,
+                until,
+                lived_until: dispatched_until + self.lead_ms,
                 found_by: format!("node {}", self.membership.id()),
                 decision: None,
             };
@@ -209,10 +213,10 @@ impl<S: Store + 'static> Engine<S> {
     pub async fn look(&self) -> Result<bool> {
         self.look_at_load();
         let changed = self.membership.look().await?;
-        // Neither waits for the other's success: without executors nothing runs.
-        let registry = self.registry.refresh(&*self.store, self.executors_alive_since(), self.clock.now_ms()).await;
-        let rules = self.rules.refresh(&*self.store, self.clock.now_ms()).await;
-        registry.and(rules)?;
+        let seen = self.registry.read(&*self.store, self.executors_alive_since(), self.clock.now_ms()).await?;
+        // Before any of them gets a run: what one has said that shows a restore is in the rules by now.
+        self.rules.refresh(&*self.store, self.clock.now_ms()).await?;
+        self.registry.take(seen);
         Ok(changed)
     }
 

@@ -29,6 +29,8 @@ pub struct Executor {
     pub port: u16,
     /// The process.
     pub process: Process,
+    /// Its journal, unless another was set.
+    pub journal: PathBuf,
     report: PathBuf,
     events: PathBuf,
 }
@@ -40,6 +42,7 @@ impl Executor {
         let folder = folder::fresh(name);
         let port = if options.port == 0 { port::free() } else { options.port };
         let (report, events) = (folder.join("report.jsonl"), folder.join("events.jsonl"));
+        let journal = folder.join("journal");
         let mut command = command::demo();
         command
             .current_dir(&folder)
@@ -50,7 +53,7 @@ impl Executor {
             .env("CARILLON_KEY_SECRET", &app.key.secret)
             .env("CARILLON_PORT", port.to_string())
             .env("CARILLON_BIND", "127.0.0.1")
-            .env("CARILLON_JOURNAL_DIR", folder.join("journal"))
+            .env("CARILLON_JOURNAL_DIR", &journal)
             .env("CARILLON_CAPACITY", "256")
             .env("DEMO_REPORT", &report)
             .env("DEMO_EVENTS", &events)
@@ -60,7 +63,7 @@ impl Executor {
         }
         command.envs(options.env.iter().copied());
         let process = Process::start(&format!("executor {name}"), command, &folder.join("executor.log"));
-        Self { name: name.to_owned(), port, process, report, events }
+        Self { name: name.to_owned(), port, process, journal, report, events }
     }
 
     /// Every stay inside a handler so far, also those that go on.

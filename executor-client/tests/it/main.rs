@@ -16,3 +16,4 @@ mod output;
 mod runs;
 mod security;
 mod turns;
+mod witness;

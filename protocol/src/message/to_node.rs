@@ -32,6 +32,9 @@ pub struct Register {
     pub capacity: u32,
     /// Every handler that this process has.
     pub handlers: Vec<HandlerInfo>,
+    /// As in [`Heartbeat`]; of a process that no node has acknowledged yet, that of the one before it over its journal.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub acknowledged_at: i64,
 }
 
 /// A handler as an executor describes it. Registering one creates a stopped task, once; later
@@ -108,8 +111,9 @@ pub struct Heartbeat {
     /// Takes no new runs (shutting down).
     #[serde(default)]
     pub draining: bool,
-    /// When a node last acknowledged a heartbeat of this process, by that node's clock, ms; 0 when none has. It shows a node
-    /// that the database was restored from a backup that is older.
+    /// When a node last acknowledged a heartbeat of this process, or of the one before it over its journal, by that node's clock,
+    /// ms; 0 when none has. At most [`crate::ACKNOWLEDGED_LAG_MS`] too early. It shows a node that the database was restored
+    /// from a backup that is older.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub acknowledged_at: i64,
 }

@@ -66,7 +66,7 @@ pub enum Command {
     Config(ConfigCommandArgs),
     /// Encrypt the secrets in the database.
     Encryption(encryption::EncryptionArgs),
-    /// Say that the database was restored from a backup, before the first node starts: what was due is held.
+    /// Say that the database was restored from a backup, best before the first node starts: what was due is held.
     Restored(ConfigArgs),
     /// Preview schedules.
     Schedule(schedule::ScheduleArgs),

@@ -8,7 +8,7 @@ use crate::store::{
     ExecutorHeartbeat, ExecutorStore, HeartbeatVerdict, Registration, Result, RuleStore, SignedHeartbeat, Signer,
     StoreError, StoreErrorKind,
 };
-use carillon_protocol::{Heartbeat, Register, RunKey};
+use carillon_protocol::{ACKNOWLEDGED_LAG_MS, Heartbeat, Register, RunKey};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub struct Executors {
     rules: Arc<RuleBook>,
     ids: Arc<IdSource>,
     heartbeats: Arc<GroupCommit>,
+    /// How long nodes may dispatch to an executor after the last acknowledgement that it tells of, ms.
+    dispatched_for_ms: i64,
     lead_ms: i64,
 }
 
@@ -48,15 +50,18 @@ pub struct ExecutorsParts {
 }
 
 impl Executors {
-    /// Over the node's parts. Runs go out `lead_ms` before they are due.
-    pub fn new(parts: ExecutorsParts, lead_ms: i64) -> Self {
+    /// Over the node's parts. Executors are offline after `offline_after_ms`; runs go out `lead_ms` before they are due.
+    pub fn new(parts: ExecutorsParts, offline_after_ms: i64, lead_ms: i64) -> Self {
         let ExecutorsParts { store, rule_store, clock, registry, rules, ids } = parts;
         let heartbeats = GroupCommit::new(Arc::clone(&store));
-        Self { store, rule_store, clock, registry, rules, ids, heartbeats, lead_ms }
+        let dispatched_for_ms = ACKNOWLEDGED_LAG_MS + offline_after_ms;
+        Self { store, rule_store, clock, registry, rules, ids, heartbeats, dispatched_for_ms, lead_ms }
     }
 
     /// Registers a process.
     pub async fn register(&self, signer: &Signer<'_>, register: &Register, alive_since: i64) -> Result<Registration> {
+        // Its app may have waited for it with what had run already.
+        self.hear_witness(register.acknowledged_at, || format!("executor at {}", register.address)).await?;
         let now = self.clock.now_ms();
         let before: ExecutorId = self.ids.next(now);
         let new_id = || self.ids.next(now);
@@ -93,7 +98,7 @@ impl Executors {
     /// and must register again. Answered only after the commit: the executor starts what it holds
     /// by this promise.
     pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat) -> Result<Option<Vec<RunKey>>> {
-        self.hear_witness(&beat).await?;
+        self.hear_witness(beat.acknowledged_at, || format!("executor {}", beat.executor_id)).await?;
         let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, .. } = beat;
         let executor_id = ExecutorId(executor_id);
         let (held_count, running_count, node_id) = (held.len(), running.len(), self.ids.node());
@@ -147,14 +152,13 @@ impl Executors {
 
     /// An executor that a node acknowledged at a time for which the database knows of no node shows that the database was
     /// restored. Noted before anything is dispatched to it.
-    async fn hear_witness(&self, beat: &Heartbeat) -> Result<()> {
+    async fn hear_witness(&self, acknowledged_at: i64, name: impl Fn() -> String) -> Result<()> {
         let rules = self.rules.now();
-        let lived_until = beat.acknowledged_at.saturating_add(self.lead_ms);
-        let Some(silence) = silence::witnessed(&rules.silences, beat.acknowledged_at, lived_until) else {
+        let reach = (self.dispatched_for_ms, self.lead_ms);
+        let Some(silence) = silence::witnessed(&rules.silences, acknowledged_at, reach) else {
             return Ok(());
         };
-        let found_by = format!("executor {}", beat.executor_id);
-        self.rule_store.witness(&Silence { lived_until, found_by, decision: None, ..silence.clone() }).await?;
+        self.rule_store.witness(&Silence { found_by: name(), decision: None, ..silence }).await?;
         self.rules.refresh(&*self.rule_store, self.clock.now_ms()).await
     }
 

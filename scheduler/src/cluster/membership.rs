@@ -145,6 +145,11 @@ impl Membership {
         self.contact().last
     }
 
+    /// How old the heartbeat of a live node is at most, ms.
+    pub fn offline_after_ms(&self) -> i64 {
+        self.offline_after_ms
+    }
+
     /// Whether this node's heartbeat was committed within one offline time-out, whatever the database's clock did since. Only
     /// then may it tell executors that the database is away and that they should go on.
     pub fn in_touch(&self) -> bool {

@@ -38,6 +38,18 @@ pub struct Snapshot {
     pub doubted_until: i64,
 }
 
+/// Who is online, as it was read.
+pub struct Seen {
+    reading: u64,
+    alive_since: i64,
+    what: What,
+}
+
+enum What {
+    All { online: Vec<Executor>, now: i64 },
+    Changes { pulses: Vec<Pulse>, described: Vec<Executor> },
+}
+
 type App = (TenantId, AppId);
 
 /// Online executors. Reads never wait for the database.
@@ -81,29 +93,34 @@ struct ReadSoFar {
 }
 
 impl Registry {
-    /// Reads who is online at `now` (ms): a heartbeat at or after `alive_since` (ms).
-    pub async fn refresh(&self, store: &dyn ExecutorStore, alive_since: i64, now: i64) -> Result<()> {
+    /// Reads who is online at `now` (ms): a heartbeat at or after `alive_since` (ms). What is due goes to them once this
+    /// is taken.
+    pub async fn read(&self, store: &dyn ExecutorStore, alive_since: i64, now: i64) -> Result<Seen> {
         let reading = self.begin();
         let since = {
-            let read = self.read();
+            let read = self.read_so_far();
             // The instant goes back after an outage: those count again that were too old before.
             let goes_on = read.all_at.is_some_and(|at| (at..at + READ_ALL_MS).contains(&now));
             let is_later = alive_since >= read.alive_since - OVERLAP_MS;
             (goes_on && is_later).then(|| alive_since.max(read.newest.min(now) - OVERLAP_MS))
         };
-        match since {
-            None => {
-                let executors = store.executors(alive_since).await?;
-                self.take_all(reading, executors, alive_since, now);
-            }
+        let what = match since {
+            None => What::All { online: store.executors(alive_since).await?, now },
             Some(since) => {
                 let pulses = store.pulses(since).await?;
                 let unknown: Vec<ExecutorId> = pulses.iter().filter(|p| self.is_news(p)).map(|p| p.id).collect();
-                let described = store.executors_among(&unknown, alive_since).await?;
-                self.take_pulses(reading, &pulses, described, alive_since);
+                What::Changes { described: store.executors_among(&unknown, alive_since).await?, pulses }
             }
+        };
+        Ok(Seen { reading, alive_since, what })
+    }
+
+    /// Takes what was read.
+    pub fn take(&self, Seen { reading, alive_since, what }: Seen) {
+        match what {
+            What::All { online, now } => self.take_all(reading, online, alive_since, now),
+            What::Changes { pulses, described } => self.take_pulses(reading, &pulses, described, alive_since),
         }
-        Ok(())
     }
 
     /// Reads one executor, and those of its app that were known at `address`: one process listens there.
@@ -250,7 +267,7 @@ impl Registry {
         let ids: HashSet<ExecutorId> = executors.iter().map(|executor| executor.id).collect();
         let gone = self.ids().into_iter().filter(|id| !ids.contains(id)).collect();
         self.apply(reading, executors, gone);
-        let mut read = self.read();
+        let mut read = self.read_so_far();
         // What slower readings could still say of those that have gone, they have said by now.
         read.said_by.retain(|id, said_by| *said_by >= reading || self.by_id.contains_key(id));
         *read = ReadSoFar {
@@ -280,14 +297,14 @@ impl Registry {
         gone.extend(self.by_id.iter().filter(|entry| is_silent(entry.value())).map(|entry| *entry.key()));
         let newest = pulses.iter().map(|pulse| pulse.heartbeat_at).max();
         self.apply(reading, online, gone);
-        let mut read = self.read();
+        let mut read = self.read_so_far();
         read.newest = read.newest.max(newest.unwrap_or(i64::MIN));
         read.alive_since = alive_since;
     }
 
     /// Takes what one reading says of some executors, as far as no later one has said something of them.
     fn apply(&self, reading: u64, online: Vec<Executor>, gone: HashSet<ExecutorId>) {
-        let mut read = self.read();
+        let mut read = self.read_so_far();
         let mut is_newer = |id: ExecutorId| {
             let said_by = read.said_by.entry(id).or_default();
             let is_newer = *said_by < reading;
@@ -366,7 +383,7 @@ impl Registry {
         self.come.lock().unwrap_or_else(PoisonError::into_inner).insert(app);
     }
 
-    fn read(&self) -> MutexGuard<'_, ReadSoFar> {
+    fn read_so_far(&self) -> MutexGuard<'_, ReadSoFar> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -45,14 +45,14 @@ impl RuleBook {
                     "maintenance window ended early"
                 );
             }
-            say_what_is_held(&before.silences, &after.silences);
+            say_what_is_held(&before.silences, &after.silences, |silence| silence.is_fresh(now, self.grace_ms));
             self.rules.store(Arc::new(after));
         }
         Ok(())
     }
 }
 
-fn say_what_is_held(before: &[Silence], after: &[Silence]) {
+fn say_what_is_held(before: &[Silence], after: &[Silence], is_fresh: impl Fn(&Silence) -> bool) {
     for silence in after.iter().filter(|silence| !before.contains(silence)) {
         let Silence { from, until, lived_until, found_by, decision } = silence;
         if silence.is_open() {
@@ -66,6 +66,15 @@ fn say_what_is_held(before: &[Silence], after: &[Silence]) {
             );
         } else if let Some(decision) = decision {
             tracing::warn!(from, until, lived_until, ?decision, "decided what becomes of the past");
+        } else if is_fresh(silence) {
+            tracing::warn!(
+                from,
+                until,
+                "no node ran for {} s. If the database was restored from a backup, run `carillon restored` now: what was due \
+                 may have run, and is then held until you decide with `carillon cluster resume`. Otherwise it soon runs as \
+                 missed, unless an executor tells that it was in contact with a node meanwhile",
+                (until - from) / 1_000
+            );
         }
     }
 }

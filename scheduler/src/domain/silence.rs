@@ -40,6 +40,12 @@ impl Silence {
     pub fn is_open(&self) -> bool {
         self.lived_until > 0 && self.decision.is_none()
     }
+
+    /// Whether its witnesses may still come forward: for `grace_ms` after it.
+    #[must_use]
+    pub fn is_fresh(&self, now: i64, grace_ms: i64) -> bool {
+        (self.until..self.until + grace_ms).contains(&now)
+    }
 }
 
 /// What is due at or before this instant (epoch ms) may have run and is held: until an operator decides, and after each
@@ -48,7 +54,7 @@ impl Silence {
 pub fn held_until(silences: &[Silence], now: i64, grace_ms: i64) -> Option<i64> {
     let held = silences.iter().filter_map(|silence| {
         let open = silence.is_open().then_some(silence.lived_until);
-        let fresh = (silence.until..silence.until + grace_ms).contains(&now).then_some(silence.until);
+        let fresh = silence.is_fresh(now, grace_ms).then_some(silence.until);
         open.max(fresh)
     });
     held.max()
@@ -60,12 +66,19 @@ pub fn is_skipped(silences: &[Silence], due_time: i64) -> bool {
     silences.iter().any(|silence| silence.decision == Some(PastDecision::Skip) && due_time <= silence.lived_until)
 }
 
-/// The silence within which a node acknowledged somebody, if that is news: until `lived_until` (epoch ms) runs may have
-/// gone out.
+/// The silence within which a node acknowledged somebody (epoch ms), as they say, if that is news: with the time until which
+/// runs may have gone out. The nodes that were lost may have dispatched for another `dispatched_for_ms`, or until there were
+/// new ones, what was due `lead_ms` later.
 #[must_use]
-pub fn witnessed(silences: &[Silence], acknowledged_at: i64, lived_until: i64) -> Option<&Silence> {
+pub fn witnessed(
+    silences: &[Silence],
+    acknowledged_at: i64,
+    (dispatched_for_ms, lead_ms): (i64, i64),
+) -> Option<Silence> {
     let within = |silence: &&Silence| silence.from + SILENCE_MS < acknowledged_at && acknowledged_at < silence.until;
-    silences.iter().find(within).filter(|silence| silence.lived_until < lived_until)
+    let silence = silences.iter().find(within)?;
+    let lived_until = (acknowledged_at + dispatched_for_ms).min(silence.until) + lead_ms;
+    (silence.lived_until < lived_until).then(|| Silence { lived_until, ..silence.clone() })
 }
 
 #[cfg(test)]
@@ -99,15 +112,14 @@ mod tests {
     #[test]
     fn a_witness_was_acknowledged_within_the_silence_and_tells_something_new() {
         let known = [silence(300_000, None)];
-        let tells = |at: i64| witnessed(&known, at, at + 3_000).is_some();
-        assert_eq!(
-            [0, 160_000, 160_001, 297_000, 297_001, 499_999, 500_000].map(tells),
-            [false, false, false, false, true, true, false]
-        );
-        assert!(witnessed(&[silence(0, None)], 160_001, 163_001).is_some());
+        let tells = |at: i64| witnessed(&known, at, (15_000, 3_000)).map(|silence| silence.lived_until);
+        assert_eq!([0, 160_000, 160_001, 282_000, 500_000].map(tells), [None; 5]);
+        // The nodes may have gone on for a while, but not beside those that came later.
+        assert_eq!([282_001, 485_000, 499_999].map(tells), [300_001, 503_000, 503_000].map(Some));
+        assert!(witnessed(&[silence(0, None)], 160_001, (0, 0)).is_some());
         // Whatever an executor may say.
         for at in [i64::MIN, -1, i64::MAX] {
-            assert_eq!(witnessed(&known, at, i64::MAX), None);
+            assert_eq!(witnessed(&known, at, (15_000, 3_000)), None);
         }
     }
 }

@@ -170,6 +170,7 @@ impl FakeExecutor {
                 .iter()
                 .map(|name| HandlerInfo { name: name.clone(), ..HandlerInfo::default() })
                 .collect(),
+            acknowledged_at: 0,
         }
     }
 

@@ -47,6 +47,7 @@ pub fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
         description: String::new(),
         capacity: 4,
         handlers: handlers.iter().map(handler).collect(),
+        acknowledged_at: 0,
     }
 }
 

@@ -1,14 +1,16 @@
 //! A database that was restored from a backup: what had run does not run again before an operator has decided.
 
+use carillon_tests::executor::Options;
 use carillon_tests::node::{QUICK, Settings, TOKEN};
 use carillon_tests::wait::when;
-use carillon_tests::{Executor, Kind, World, await_until, command, now_ms};
+use carillon_tests::{App, Executor, Kind, World, await_until, command, now_ms};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::Output;
 
 scenario!(what_may_have_run_is_skipped: sqlite);
 scenario!(what_may_have_run_runs_if_an_operator_says_so: sqlite);
+scenario!(restarted_executors_tell_what_their_predecessors_lived_through: sqlite);
 scenario!(without_a_witness_an_operator_says_so: sqlite);
 
 /// How much older than it is the backup pretends to be, ms.
@@ -18,6 +20,7 @@ struct Restored {
     world: World,
     /// Where the executor looks for a node.
     port: u16,
+    app: App,
     executor: Executor,
     task: i64,
     /// What was due between these ran before the database was restored, ms.
@@ -70,9 +73,15 @@ impl Restored {
     }
 }
 
-/// Runs a task every second, takes a backup of the database, goes on for a while, and restores it. `with_executor` tells
-/// whether the executor lives through it.
-async fn restored(kind: Kind, with_executor: bool) -> Restored {
+/// What becomes of the executor when the database is restored.
+enum Fate {
+    Lives,
+    Stops,
+    Dies,
+}
+
+/// Runs a task every second, takes a backup of the database, goes on for a while, and restores it.
+async fn restored(kind: Kind, fate: Fate) -> Restored {
     let world = World::new(kind).await;
     let settings: Settings = QUICK;
     let node = world.node("a", settings).await;
@@ -97,11 +106,13 @@ async fn restored(kind: Kind, with_executor: bool) -> Restored {
     .await;
     assert_eq!(node.process.sigterm(30).await, Some(0));
     let until = world.database.number("SELECT MAX(fire_time) FROM task_log WHERE status = 10").await;
-    if !with_executor {
-        assert_eq!(executor.process.sigterm(30).await, Some(0));
+    match fate {
+        Fate::Lives => {}
+        Fate::Stops => assert_eq!(executor.process.sigterm(30).await, Some(0)),
+        Fate::Dies => world.kill9(&executor).await,
     }
     restore(&world, &backup.display().to_string()).await;
-    Restored { world, port: node.port, executor, task, lost: (from, until + 1) }
+    Restored { world, port: node.port, app, executor, task, lost: (from, until + 1) }
 }
 
 /// Brings every table to what the backup has, as of some minutes before.
@@ -120,6 +131,10 @@ async fn restore(world: &World, backup: &str) {
 
 async fn held_after_start(restored: &Restored) {
     restored.start().await;
+    is_held(restored).await;
+}
+
+async fn is_held(restored: &Restored) {
     await_until("what may have run is held", 30, || async { when(!restored.held().await.is_empty()) }).await;
     restored.await_new_fires().await;
     let held = restored.held().await;
@@ -133,7 +148,7 @@ async fn held_after_start(restored: &Restored) {
 }
 
 async fn what_may_have_run_is_skipped(kind: Kind) {
-    let restored = restored(kind, true).await;
+    let restored = restored(kind, Fate::Lives).await;
     let before = restored.starts();
     assert!(before.len() >= 4, "{before:?}");
     held_after_start(&restored).await;
@@ -152,7 +167,7 @@ async fn what_may_have_run_is_skipped(kind: Kind) {
 }
 
 async fn what_may_have_run_runs_if_an_operator_says_so(kind: Kind) {
-    let restored = restored(kind, true).await;
+    let restored = restored(kind, Fate::Lives).await;
     held_after_start(&restored).await;
     let done = restored.resume("--run-past").await;
     assert!(done.status.success(), "{done:?}");
@@ -162,8 +177,27 @@ async fn what_may_have_run_runs_if_an_operator_says_so(kind: Kind) {
     .await;
 }
 
+/// It comes when the nodes have long taken the silence for an outage.
+async fn restarted_executors_tell_what_their_predecessors_lived_through(kind: Kind) {
+    let restored = restored(kind, Fate::Dies).await;
+    restored.start().await;
+    await_until("the past is about to run", 30, || async { when(restored.of_lost("status = 1").await >= 4) }).await;
+    assert!(restored.world.node_logs().contains("run `carillon restored` now"), "nobody tells an operator");
+    let journal = restored.executor.journal.to_str().unwrap().to_owned();
+    let options = Options { env: &[("CARILLON_JOURNAL_DIR", &journal)], ..Options::default() };
+    let executor = restored.world.executor_with("e2", &restored.app, &options).await;
+    is_held(&restored).await;
+    let done = restored.resume("--skip-past").await;
+    assert!(done.status.success(), "{done:?}");
+    await_until("nothing of the past waits", 30, || async { when(restored.of_lost("status < 10").await == 0) }).await;
+    restored.await_new_fires().await;
+    let (from, until) = restored.lost;
+    let again = executor.starts().into_iter().filter(|start| (from..until).contains(&start.fire_time)).count();
+    assert_eq!(again, 0, "some ran again");
+}
+
 async fn without_a_witness_an_operator_says_so(kind: Kind) {
-    let restored = restored(kind, false).await;
+    let restored = restored(kind, Fate::Stops).await;
     let mut command = command::carillon();
     command.args(["restored"]).env("CARILLON__DATABASE__URL", &restored.world.database.url);
     let said = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();

@@ -5,7 +5,7 @@ const APP: App = (TenantId(1), AppId(1));
 
 /// Looks at that instant; executors are offline after 10 s.
 async fn look(registry: &Registry, store: &Fake, now: i64) {
-    registry.refresh(store, now - 10_000, now).await.unwrap();
+    registry.take(registry.read(store, now - 10_000, now).await.unwrap());
 }
 
 fn ids(registry: &Registry) -> Vec<i64> {
@@ -97,7 +97,7 @@ async fn what_falls_silent_goes_and_comes_back() {
     // After an outage older heartbeats count again.
     look(&registry, &store, 125_000).await;
     assert!(ids(&registry).is_empty());
-    registry.refresh(&store, 110_200, 125_100).await.unwrap();
+    registry.take(registry.read(&store, 110_200, 125_100).await.unwrap());
     assert_eq!(ids(&registry), [2]);
 }
 

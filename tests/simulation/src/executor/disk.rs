@@ -132,6 +132,16 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
+    fn replace(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut contents = self.0.lock().unwrap();
+        if contents.is_full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let bytes = Bytes { all: bytes.to_vec(), synced: 0 };
+        contents.files.insert(file.to_owned(), Arc::new(Mutex::new(bytes)));
+        Ok(())
+    }
+
     fn remove(&self, file: &Path) -> io::Result<()> {
         self.0.lock().unwrap().files.remove(file);
         Ok(())

@@ -125,6 +125,7 @@ async fn registrations(meter: &Meter<'_>, engine: &Engine<SqlStore>) -> Result<C
                 description: String::new(),
                 capacity: 10,
                 handlers: Vec::new(),
+                acknowledged_at: 0,
             };
             engine.executors.register(&signer, &register, engine.executors_alive_since()).await?;
             Ok(())
