@@ -13,21 +13,10 @@
 
 mod kernel;
 
+pub use kernel::KernelClocks;
+
 use kernel::Kernel;
-use std::fmt::Debug;
 use std::sync::atomic::{AtomicI64, Ordering};
-
-/// The clocks of a kernel, ns, each since an instant of its own.
-pub trait KernelClocks: Debug + Send + Sync {
-    /// Is not slewed; stands still while the machine is suspended.
-    fn raw_ns(&self) -> i64;
-
-    /// Is slewed; stands still while the machine is suspended.
-    fn monotonic_ns(&self) -> i64;
-
-    /// Is slewed as the monotonic one, and goes on while the machine is suspended.
-    fn boot_ns(&self) -> i64;
-}
 
 /// An instant by this machine, µs, each since an instant of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,20 @@
 //! The clocks of the kernel that this runs on.
 
-use super::KernelClocks;
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 use rustix::time::ClockId;
+use std::fmt::Debug;
+
+/// The clocks of a kernel, ns, each since an instant of its own.
+pub trait KernelClocks: Debug + Send + Sync {
+    /// Is not slewed; stands still while the machine is suspended.
+    fn raw_ns(&self) -> i64;
+
+    /// Is slewed; stands still while the machine is suspended.
+    fn monotonic_ns(&self) -> i64;
+
+    /// Is slewed as the monotonic one, and goes on while the machine is suspended.
+    fn boot_ns(&self) -> i64;
+}
 
 /// The kernel's clocks.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]

@@ -101,7 +101,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         if !come.is_empty() {
             self.queue.push_at(self.queue.blocked.leave_for(&come).into_iter().map(|run| (now, run)));
         }
-        let looked = self.queue.blocked.look(now, &self.queue.under_way());
+        let looked = self.queue.blocked.look(now, self.settings.early_ms(), &self.queue.under_way());
         if !looked.to_note.is_empty()
             && let Err(error) = self.store.note_waits(&looked.to_note).await
         {

@@ -6,6 +6,7 @@ use crate::domain::task::{BlockStrategy, Task};
 use crate::domain::{AppId, LogId, Reason, Run, TaskId, TenantId, failure};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most runs of one task taken at once, unless its own bound is lower.
@@ -101,8 +102,8 @@ impl BlockedRuns {
     }
 
     /// Takes what may have a chance at `now` (ms), and what must be judged: bounded, the most
-    /// urgent first. What is `under_way` is being tried.
-    pub fn look(&self, now: i64, under_way: &HashSet<LogId>) -> Looked {
+    /// urgent first. What is `under_way` is being tried. What is due more than `early_ms` later asks early.
+    pub fn look(&self, now: i64, early_ms: i64, under_way: &HashSet<LogId>) -> Looked {
         let mut waiting = self.lock();
         let mut looked = Looked { covered: waiting.cover(now), to_note: waiting.note(now), again: Vec::new() };
         let rests = |w: &BlockedRun| {
@@ -110,7 +111,7 @@ impl BlockedRuns {
             let rest_ms = if is_slow { TRY_EXECUTORS_MS } else { TRY_AGAIN_MS };
             under_way.contains(&w.run.id) || now < w.tried_at.saturating_add(rest_ms)
         };
-        let heads = waiting.lines.values().flat_map(Line::heads);
+        let heads = waiting.lines.values().flat_map(|line| line.heads(now + early_ms));
         let due = waiting.wakes.range(..=(now, TaskId(i64::MAX), (i64::MAX, LogId(i64::MAX))));
         let due = due.filter_map(|(_, task, place)| waiting.get(*task, *place));
         let mut found: Vec<Candidate> = heads.chain(due).filter(|w| !rests(w)).map(Candidate::of).collect();
@@ -204,14 +205,31 @@ struct Line {
 }
 
 impl Line {
-    /// As many as may start at once, those whose turn it is.
-    fn heads(&self) -> impl Iterator<Item = &BlockedRun> {
+    /// As many as may start at once, those whose turn it is. Where they go by priority, as many of those that are due by
+    /// `early_from` (ms), too: what is due later gets half of the permits at most, and must not keep those behind it from the
+    /// other half. A run may be among both.
+    fn heads(&self, early_from: i64) -> impl Iterator<Item = &BlockedRun> {
         let first = self.runs.values().next();
         let count = first.map_or(0, |first| first.heads);
         let in_order = first.is_none_or(|first| first.in_order);
         let by_time = self.runs.values().take(if in_order { count } else { 0 });
-        let by_priority = self.by_priority.iter().take(if in_order { 0 } else { count });
+        let count = if in_order { 0 } else { count };
+        let by_priority = self.by_priority.iter().take(count).chain(self.due(early_from).take(count));
         by_time.chain(by_priority.filter_map(|(_, place)| self.runs.get(place)))
+    }
+
+    /// Those that are due by `until` (ms), by priority and then by time: a look at each priority, not at all that is early.
+    fn due(&self, until: i64) -> impl Iterator<Item = &(Reverse<i32>, Place)> {
+        const LAST: Place = (i64::MAX, LogId(i64::MAX));
+        let first = self.by_priority.first().map(|(priority, _)| *priority);
+        let priorities = std::iter::successors(first, |priority| {
+            let behind = self.by_priority.range((Bound::Excluded((*priority, LAST)), Bound::Unbounded)).next();
+            behind.map(|(priority, _)| *priority)
+        });
+        priorities.flat_map(move |priority| {
+            let earliest = (priority, (i64::MIN, LogId(i64::MIN)));
+            self.by_priority.range(earliest..=(priority, (until, LogId(i64::MAX))))
+        })
     }
 
     /// The newest of those that are due at `now` (ms) and give way to newer ones.

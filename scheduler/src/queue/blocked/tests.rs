@@ -22,14 +22,14 @@ fn a_serial_task_shows_its_first_run_only() {
     for id in [3, 1, 2] {
         block(&blocked, run_of(id, id * 10), &task(BlockStrategy::Serial, 0, 0));
     }
-    assert_eq!(ids(&blocked.look(100, &HashSet::new()).again), [1]);
+    assert_eq!(ids(&blocked.look(100, 0, &HashSet::new()).again), [1]);
     // It is being tried.
-    assert!(blocked.look(101, &HashSet::new()).again.is_empty());
+    assert!(blocked.look(101, 0, &HashSet::new()).again.is_empty());
     block(&blocked, run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
-    assert_eq!(ids(&blocked.look(102, &HashSet::new()).again), [1]);
+    assert_eq!(ids(&blocked.look(102, 0, &HashSet::new()).again), [1]);
     blocked.leave(&run_of(1, 10));
-    assert_eq!((blocked.len(), ids(&blocked.look(103, &HashSet::new()).again)), (2, vec![2]));
-    assert_eq!(ids(&blocked.look(103 + TRY_AGAIN_MS, &HashSet::new()).again), [2], "whatever became of the try");
+    assert_eq!((blocked.len(), ids(&blocked.look(103, 0, &HashSet::new()).again)), (2, vec![2]));
+    assert_eq!(ids(&blocked.look(103 + TRY_AGAIN_MS, 0, &HashSet::new()).again), [2], "whatever became of the try");
 }
 
 #[test]
@@ -37,8 +37,8 @@ fn what_is_being_tried_is_not_tried_twice() {
     let blocked = BlockedRuns::default();
     block(&blocked, run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
     let tried = HashSet::from([LogId(1)]);
-    assert!(blocked.look(TRY_AGAIN_MS, &tried).again.is_empty(), "its try hangs");
-    assert_eq!(ids(&blocked.look(TRY_AGAIN_MS, &HashSet::new()).again), [1]);
+    assert!(blocked.look(TRY_AGAIN_MS, 0, &tried).again.is_empty(), "its try hangs");
+    assert_eq!(ids(&blocked.look(TRY_AGAIN_MS, 0, &HashSet::new()).again), [1]);
 }
 
 #[test]
@@ -60,12 +60,12 @@ fn expiring_runs_are_found_anywhere_in_the_queue() {
     for id in 1..=3 {
         block(&blocked, run_of(id, id * 10), &task(BlockStrategy::Serial, 50, 0));
     }
-    assert_eq!(ids(&blocked.look(71, &HashSet::new()).again), [1, 2]);
+    assert_eq!(ids(&blocked.look(71, 0, &HashSet::new()).again), [1, 2]);
     let discards = BlockedRuns::default();
     for id in 1..=3 {
         block(&discards, run_of(id, id * 10), &task(BlockStrategy::DiscardLater, 0, 0));
     }
-    assert_eq!(ids(&discards.look(25, &HashSet::new()).again), [1, 2]);
+    assert_eq!(ids(&discards.look(25, 0, &HashSet::new()).again), [1, 2]);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn only_the_newest_due_run_stays_when_later_ones_cover() {
     for id in 1..=4 {
         block(&blocked, run_of(id, id * 10), &task(BlockStrategy::CoverEarly, 0, 0));
     }
-    let looked = blocked.look(35, &HashSet::new());
+    let looked = blocked.look(35, 0, &HashSet::new());
     assert_eq!(looked.covered.iter().map(|(run, by)| (run.id.0, by.0)).collect::<Vec<_>>(), [(1, 3), (2, 3)]);
     assert_eq!((ids(&looked.again), blocked.len()), (vec![3], 2));
 }
@@ -91,7 +91,7 @@ fn the_most_urgent_of_a_task_show_first_unless_they_keep_their_order() {
             block(&blocked, Run { priority, ..run_of(id, id * 10) }, &task_of(spec.clone()));
         }
         for id in first {
-            let [run] = blocked.look(0, &HashSet::new()).again.try_into().unwrap();
+            let [run] = blocked.look(0, 0, &HashSet::new()).again.try_into().unwrap();
             assert_eq!(run.id, LogId(id), "{strategy:?}");
             blocked.leave(&run);
         }
@@ -110,7 +110,7 @@ fn a_tenant_with_many_blocked_runs_keeps_no_other_from_being_looked_at() {
     }
     let light = Run { task_id: TaskId(7), tenant_id: TenantId(99), ..run_of(count + 1, count + 1) };
     block(&blocked, light, &task);
-    let again = blocked.look(0, &HashSet::new()).again;
+    let again = blocked.look(0, 0, &HashSet::new()).again;
     assert_eq!(again.len(), LOOK_MAX);
     assert!(again[..2].iter().any(|run| run.tenant_id == TenantId(99)));
 }
@@ -121,7 +121,7 @@ fn a_bound_of_the_task_shows_as_many() {
     for id in 1..=9 {
         block(&blocked, run_of(id, id * 10), &task(BlockStrategy::Concurrent, 0, 4));
     }
-    assert_eq!(blocked.look(0, &HashSet::new()).again.len(), 4);
+    assert_eq!(blocked.look(0, 0, &HashSet::new()).again.len(), 4);
 }
 
 #[test]
@@ -132,12 +132,12 @@ fn a_long_wait_is_reported_once() {
     // Its row says why it is retried.
     blocked.block(Run { reason: Reason::HandlerFailed, ..run_of(3, 30) }, &task, Limit::App, 0);
     // From its due time on, not from when it was held up.
-    assert!(blocked.look(1_009, &HashSet::new()).to_note.is_empty());
+    assert!(blocked.look(1_009, 0, &HashSet::new()).to_note.is_empty());
     blocked.block(run_of(1, 10), &task, Limit::App, 1_009);
-    assert_eq!(blocked.look(1_010, &HashSet::new()).to_note, [(LogId(1), 1, Reason::AppLimit)]);
+    assert_eq!(blocked.look(1_010, 0, &HashSet::new()).to_note, [(LogId(1), 1, Reason::AppLimit)]);
     blocked.block(run_of(1, 10), &task, Limit::App, 1_200);
-    assert_eq!(blocked.look(9_000, &HashSet::new()).to_note, [(LogId(2), 1, Reason::TenantLimit)]);
-    assert!(blocked.look(99_000, &HashSet::new()).to_note.is_empty());
+    assert_eq!(blocked.look(9_000, 0, &HashSet::new()).to_note, [(LogId(2), 1, Reason::TenantLimit)]);
+    assert!(blocked.look(99_000, 0, &HashSet::new()).to_note.is_empty());
 }
 
 /// Every index agrees with what waits, whatever came, went and came again.
@@ -165,7 +165,7 @@ fn what_answers_quickly_agrees_with_what_waits() {
         let limit = if (draw >> 16).trailing_zeros() >= 2 { Limit::Executor } else { Limit::Task };
         match draw >> 20 & 7 {
             0 => blocked.leave(&run),
-            1 => drop(blocked.look(step, &HashSet::new())),
+            1 => drop(blocked.look(step, 0, &HashSet::new())),
             2 if (draw >> 24).trailing_zeros() >= 3 => {
                 drop(blocked.leave_for(&HashSet::from([(run.tenant_id, run.app_id)])));
             }
@@ -189,4 +189,22 @@ fn what_answers_quickly_agrees_with_what_waits() {
         assert_eq!(by_priority, all.len());
         assert!(waiting.lines.values().all(|line| !line.runs.is_empty()));
     }
+}
+
+/// What asks early gets half of the permits at most; a backfill has the lowest priority.
+#[test]
+fn what_is_due_is_not_hidden_by_what_is_more_urgent_and_asks_early() {
+    let (blocked, two) = (BlockedRuns::default(), task(BlockStrategy::Concurrent, 0, 2));
+    for (id, due_time, priority) in
+        [(1, 9_000, 5), (2, 9_001, 5), (3, 9_002, 5), (4, 50, 1), (5, 60, 1), (6, 70, 1), (7, 80, 3)]
+    {
+        block(&blocked, Run { priority, ..run_of(id, due_time) }, &two);
+    }
+    let again = |now| {
+        let mut again = ids(&blocked.look(now, 500, &HashSet::new()).again);
+        again.sort_unstable();
+        again
+    };
+    assert_eq!(again(100), [1, 2, 4, 7], "the most urgent, and of those that are due the most urgent");
+    assert_eq!(again(9_000), [1, 2], "all are due");
 }
