@@ -49,26 +49,7 @@ impl TestRun {
     /// A first attempt of a task without parameters, due now, for the handler of this name.
     #[must_use]
     pub fn of(handler: &str) -> TestRunBuilder {
-        let now = now_us().div_euclid(1_000);
-        let item = DispatchItem {
-            log: 1,
-            attempt: 1,
-            task: 1,
-            task_name: handler.to_owned(),
-            handler: handler.to_owned(),
-            params: String::new(),
-            fire_time: now,
-            due_time: now,
-            accept_until: now,
-            shard_index: 0,
-            shard_total: 1,
-            timeout_ms: 0,
-            block_strategy: BlockStrategy::Concurrent,
-            wait_timeout_ms: 0,
-            priority: 5,
-            trace: String::new(),
-        };
-        TestRunBuilder { item }
+        TestRunBuilder { item: item(handler) }
     }
 
     /// The context to pass to the handler.
@@ -157,6 +138,29 @@ impl TestRunBuilder {
 
 fn now_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
+}
+
+/// A first attempt of a task without parameters, due now.
+pub(crate) fn item(handler: &str) -> DispatchItem {
+    let now = now_us().div_euclid(1_000);
+    DispatchItem {
+        log: 1,
+        attempt: 1,
+        task: 1,
+        task_name: handler.to_owned(),
+        handler: handler.to_owned(),
+        params: String::new(),
+        fire_time: now,
+        due_time: now,
+        accept_until: now,
+        shard_index: 0,
+        shard_total: 1,
+        timeout_ms: 0,
+        block_strategy: BlockStrategy::Concurrent,
+        wait_timeout_ms: 0,
+        priority: 5,
+        trace: String::new(),
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ pub mod local_clock;
 pub mod message;
 pub mod remote_clock;
 pub mod sign;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use clock::{DRIFT_PPM, Estimate, OffsetEstimator};
 pub use code::Code;

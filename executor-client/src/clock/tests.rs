@@ -7,77 +7,24 @@ use crate::runs::Runs;
 use crate::surroundings::Surroundings;
 use crate::{Executor, Output, TaskContext};
 use carillon_protocol::exchange::Request;
-use carillon_protocol::{
-    BlockStrategy, DispatchItem, DispatchOutcome, ExecutorSettings, KernelClocks, LocalClock, RunKey, RunStatus,
-};
+use carillon_protocol::testing::{EPOCH_US, SECOND_US, TestMachine};
+use carillon_protocol::{DispatchItem, DispatchOutcome, ExecutorSettings, LocalClock, RunKey, RunStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// True time when everything begins, epoch µs.
-const EPOCH_US: i64 = 1_767_225_600_000_000;
-
-const SECOND_US: i64 = 1_000_000;
-
-/// A machine's clocks, and the true time.
-#[derive(Debug, Default, Clone)]
-struct Machine(Arc<Clocks>);
-
-#[derive(Debug, Default)]
-struct Clocks {
-    true_us: AtomicI64,
-    raw_ns: AtomicI64,
-    monotonic_ns: AtomicI64,
-    boot_ns: AtomicI64,
-    /// By how much a time service lets the steered clocks be fast, ppm.
-    slew_ppm: AtomicI64,
+fn cluster_clock(machine: &TestMachine) -> ClusterClock {
+    ClusterClock::over(Arc::new(LocalClock::over(machine.clone())))
 }
 
-impl KernelClocks for Machine {
-    fn raw_ns(&self) -> i64 {
-        self.0.raw_ns.load(Relaxed)
-    }
-
-    fn monotonic_ns(&self) -> i64 {
-        self.0.monotonic_ns.load(Relaxed)
-    }
-
-    fn boot_ns(&self) -> i64 {
-        self.0.boot_ns.load(Relaxed)
-    }
-}
-
-impl Machine {
-    fn passes(&self, us: i64) {
-        let steered_ns = us * 1_000 + us * self.0.slew_ppm.load(Relaxed) / 1_000;
-        self.0.true_us.fetch_add(us, Relaxed);
-        self.0.raw_ns.fetch_add(us * 1_000, Relaxed);
-        self.0.monotonic_ns.fetch_add(steered_ns, Relaxed);
-        self.0.boot_ns.fetch_add(steered_ns, Relaxed);
-    }
-
-    fn suspended_for(&self, us: i64) {
-        self.0.true_us.fetch_add(us, Relaxed);
-        self.0.boot_ns.fetch_add(us * 1_000, Relaxed);
-    }
-
-    fn true_us(&self) -> i64 {
-        EPOCH_US + self.0.true_us.load(Relaxed)
-    }
-
-    fn cluster_clock(&self) -> Arc<ClusterClock> {
-        Arc::new(ClusterClock::over(Arc::new(LocalClock::over(self.clone()))))
-    }
-
-    /// A node's time comes after a way of so long there and back each.
-    fn asks_a_node(&self, clock: &ClusterClock, way_us: i64) {
-        let sent = clock.local();
-        self.passes(way_us);
-        let read_us = self.true_us();
-        self.passes(way_us);
-        clock.observe(sent, clock.local(), read_us);
-    }
+/// A node's time comes after a way of so long there and back each.
+fn asks_a_node(machine: &TestMachine, clock: &ClusterClock, way_us: i64) {
+    let sent = clock.local();
+    machine.passes(way_us);
+    let read_us = machine.true_us();
+    machine.passes(way_us);
+    clock.observe(sent, clock.local(), read_us);
 }
 
 /// The way to no node.
@@ -91,13 +38,13 @@ impl Carrier for Nowhere {
 }
 
 /// An executor that may start runs for 10 s after each heartbeat, and has just sent one.
-fn executor(machine: &Machine, journal: &TempDir) -> Arc<Runs> {
+fn executor(machine: &TestMachine, journal: &TempDir) -> Arc<Runs> {
     let builder = Executor::builder().scheduler("http://node:1").tenant("retail").app("orders").key("key", "a secret");
     let builder = builder.journal_dir(journal.path()).handler("pay", |_: TaskContext| async { Ok(Output::none()) });
     let time = Arc::new(LocalClock::over(machine.clone()));
     let surroundings = Surroundings { time, ..Surroundings::machine(Arc::new(Nowhere)) };
     let runs = Arc::clone(&builder.build_within(surroundings).unwrap().server.member.runs);
-    machine.asks_a_node(&runs.clock, 200);
+    asks_a_node(machine, &runs.clock, 200);
     runs.lease.configure(&ExecutorSettings {
         heartbeat_interval_ms: 3_000,
         metadata_interval_ms: 30_000,
@@ -111,24 +58,7 @@ fn executor(machine: &Machine, journal: &TempDir) -> Arc<Runs> {
 /// A run that is due so long after everything begins, and may be accepted until 4 s after that.
 fn run(due_after_s: i64) -> DispatchItem {
     let due_time = EPOCH_US / 1_000 + due_after_s * 1_000;
-    DispatchItem {
-        log: 1,
-        attempt: 1,
-        task: 1,
-        task_name: String::new(),
-        handler: "pay".to_owned(),
-        params: String::new(),
-        fire_time: due_time,
-        due_time,
-        accept_until: due_time + 4_000,
-        shard_index: 0,
-        shard_total: 1,
-        timeout_ms: 0,
-        block_strategy: BlockStrategy::Concurrent,
-        wait_timeout_ms: 0,
-        priority: 5,
-        trace: String::new(),
-    }
+    DispatchItem { fire_time: due_time, due_time, accept_until: due_time + 4_000, ..crate::testing::item("pay") }
 }
 
 fn ticket(item: &DispatchItem) -> Ticket {
@@ -138,13 +68,13 @@ fn ticket(item: &DispatchItem) -> Ticket {
 
 #[test]
 fn after_a_suspension_nothing_starts_that_was_given_away_meanwhile() {
-    let (machine, journal) = (Machine::default(), TempDir::new().unwrap());
+    let (machine, journal) = (TestMachine::default(), TempDir::new().unwrap());
     let runs = executor(&machine, &journal);
     let pay = run(5);
     let ticket = ticket(&pay);
     assert_eq!(runs.dispatch(vec![pay]), [DispatchOutcome::Accepted]);
     machine.passes(SECOND_US);
-    machine.suspended_for(60 * SECOND_US);
+    machine.is_suspended_for(60 * SECOND_US);
     assert!(!runs.lease.may_start(runs.clock.local_us()), "a minute is longer than the lease");
     assert!(runs.lease.until_abandon_us(runs.clock.local_us()) < 0, "what runs is given up");
     machine.passes(5 * SECOND_US);
@@ -157,9 +87,9 @@ fn after_a_suspension_nothing_starts_that_was_given_away_meanwhile() {
 
 #[test]
 fn a_dispatch_from_before_a_suspension_comes_too_late() {
-    let (machine, journal) = (Machine::default(), TempDir::new().unwrap());
+    let (machine, journal) = (TestMachine::default(), TempDir::new().unwrap());
     let runs = executor(&machine, &journal);
-    machine.suspended_for(8 * SECOND_US);
+    machine.is_suspended_for(8 * SECOND_US);
     assert_eq!(runs.dispatch(vec![run(3)]), [DispatchOutcome::TooLate]);
     let missing_us = machine.true_us() - runs.clock.now_us().unwrap();
     assert!((0..1_500).contains(&missing_us), "the clock is {missing_us} µs behind");
@@ -167,11 +97,11 @@ fn a_dispatch_from_before_a_suspension_comes_too_late() {
 
 #[test]
 fn between_two_exchanges_a_clock_that_is_slewed_fast_lets_nothing_start_early() {
-    let (machine, way_us) = (Machine::default(), 200);
-    let clock = machine.cluster_clock();
+    let (machine, way_us) = (TestMachine::default(), 200);
+    let clock = cluster_clock(&machine);
     for slew_ppm in [0, 50_000, 83_333, 500, 0, 0, 50_000] {
-        machine.asks_a_node(&clock, way_us);
-        machine.0.slew_ppm.store(slew_ppm, Relaxed);
+        asks_a_node(&machine, &clock, way_us);
+        machine.is_slewed_by(slew_ppm);
         for _ in 0..3_000 {
             machine.passes(1_000);
             let behind_us = machine.true_us() - clock.now_us().unwrap();

@@ -331,10 +331,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             .into_iter()
             .partition(|(dispatched, reason)| dispatched.stopping.is_revocation() && *reason == Reason::ExecutorGone);
         let revoked: Vec<Run> = revoked.into_iter().map(|(dispatched, _)| dispatched.run).collect();
-        let mut moved = HashSet::new();
-        for batch in revoked.chunks(BATCH_MAX) {
-            moved.extend(self.store.settle_revoked(batch, now).await?);
-        }
+        let mut moved: HashSet<LogId> = self.canceller.settle_unstarted(&revoked).await?.into_iter().collect();
         let rules = self.rules.now();
         let changes: Vec<Transition> = lost
             .iter()

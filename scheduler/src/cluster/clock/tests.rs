@@ -5,70 +5,36 @@ use super::{Clock, ClusterClock};
 use crate::domain::NodeId;
 use crate::store::{Beat, ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result};
 use async_trait::async_trait;
-use carillon_protocol::{KernelClocks, LocalClock};
+use carillon_protocol::LocalClock;
+use carillon_protocol::testing::{SECOND_US, TestMachine};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-
-/// True time when everything begins, epoch µs.
-const EPOCH_US: i64 = 1_767_225_600_000_000;
-
-const SECOND_US: i64 = 1_000_000;
 
 /// A way to the database and back each, µs.
 const WAY_US: i64 = 200;
 
-/// A machine's clocks, and the true time, which is the database's.
+/// A node's machine, and the database, whose clock is right until somebody sets it.
 #[derive(Debug, Default, Clone)]
-struct World(Arc<Clocks>);
-
-#[derive(Debug, Default)]
-struct Clocks {
-    true_us: AtomicI64,
-    raw_ns: AtomicI64,
-    monotonic_ns: AtomicI64,
-    boot_ns: AtomicI64,
-    /// By how much a time service lets the steered clocks be fast, ppm.
-    slew_ppm: AtomicI64,
-}
-
-impl KernelClocks for World {
-    fn raw_ns(&self) -> i64 {
-        self.0.raw_ns.load(Relaxed)
-    }
-
-    fn monotonic_ns(&self) -> i64 {
-        self.0.monotonic_ns.load(Relaxed)
-    }
-
-    fn boot_ns(&self) -> i64 {
-        self.0.boot_ns.load(Relaxed)
-    }
+struct World {
+    machine: TestMachine,
+    set_back_us: Arc<AtomicI64>,
 }
 
 impl World {
     fn passes(&self, us: i64) {
-        let steered_ns = us * 1_000 + us * self.0.slew_ppm.load(Relaxed) / 1_000;
-        self.0.true_us.fetch_add(us, Relaxed);
-        self.0.raw_ns.fetch_add(us * 1_000, Relaxed);
-        self.0.monotonic_ns.fetch_add(steered_ns, Relaxed);
-        self.0.boot_ns.fetch_add(steered_ns, Relaxed);
+        self.machine.passes(us);
     }
 
-    fn is_suspended_for(&self, us: i64) {
-        self.0.true_us.fetch_add(us, Relaxed);
-        self.0.boot_ns.fetch_add(us * 1_000, Relaxed);
-    }
-
-    fn true_us(&self) -> i64 {
-        EPOCH_US + self.0.true_us.load(Relaxed)
+    fn database_us(&self) -> i64 {
+        self.machine.true_us() - self.set_back_us.load(Relaxed)
     }
 
     fn sets_the_database_back(&self, us: i64) {
-        self.0.true_us.fetch_sub(us, Relaxed);
+        self.set_back_us.fetch_add(us, Relaxed);
     }
 
     async fn clock(&self) -> Arc<ClusterClock> {
-        Arc::new(ClusterClock::synchronised_over(LocalClock::over(self.clone()), self).await.unwrap())
+        Arc::new(ClusterClock::synchronised_over(LocalClock::over(self.machine.clone()), self).await.unwrap())
     }
 }
 
@@ -77,7 +43,7 @@ impl World {
 impl ClusterStore for World {
     async fn now_us(&self) -> Result<i64> {
         self.passes(WAY_US);
-        let now = self.true_us();
+        let now = self.database_us();
         self.passes(WAY_US);
         Ok(now)
     }
@@ -128,7 +94,7 @@ async fn beats_for(world: &World, node: &Membership, seconds: i64) {
 async fn after_a_suspension_a_node_counts_as_out_of_contact() {
     let world = World::default();
     let node = settled_node(&world).await;
-    world.is_suspended_for(60 * SECOND_US);
+    world.machine.is_suspended_for(60 * SECOND_US);
     // No worker has turned yet, and the view is the old one.
     assert!(!node.in_touch(), "it would tell executors to go on");
     assert!(!node.is_settled(), "it would take over from others");
@@ -161,10 +127,10 @@ async fn between_two_readings_a_clock_that_is_slewed_fast_does_not_lead() {
     let clock = world.clock().await;
     for slew_ppm in [0, 50_000, 83_333, 500, 0, 0, 50_000] {
         clock.observe(&world).await.unwrap();
-        world.0.slew_ppm.store(slew_ppm, Relaxed);
+        world.machine.is_slewed_by(slew_ppm);
         for _ in 0..1_000 {
             world.passes(1_000);
-            let behind_us = world.true_us() - clock.now_us();
+            let behind_us = world.database_us() - clock.now_us();
             assert!(behind_us >= 0, "{} µs ahead at {slew_ppm} ppm", -behind_us);
             // The way back, and what two clocks may drift apart in a second.
             assert!(behind_us <= WAY_US + 102, "{behind_us} µs behind at {slew_ppm} ppm");

@@ -7,7 +7,7 @@ use carillon::domain::plan::Plan;
 use carillon::domain::{LogId, NodeId, Owner, Run, Transition};
 use carillon::store::{NewRun, RunDispatch, Skip, Store, StoreErrorKind, TaskChange, TaskView};
 use carillon_protocol::RunResult;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// A call.
@@ -70,21 +70,17 @@ impl Call {
                 store.write_ahead(None, plans, NOW).await.map(|moved| ids(moved.into_iter().flatten().map(|id| id.0)))
             }
             Self::Claim(node, runs, at) => store.claim(*node, runs.clone(), *at).await.map(|runs| moved(&runs)),
-            Self::Dispatch(node, items) => {
-                store.dispatch(*node, items).await.map(|moved| ids(moved.iter().map(|id| id.0)))
-            }
+            Self::Dispatch(node, items) => store.dispatch(*node, items).await.map(logs),
             Self::DispatchShards(node, parent, shards, at) => {
                 store.dispatch_shards(*node, parent, shards, *at).await.map(|done| Answer::Said(done.to_string()))
             }
             Self::Succeed(owner, results) => {
                 store.succeed(*owner, &results.iter().collect::<Vec<_>>()).await.map(Answer::Count)
             }
-            Self::Change(changes) => store.change(changes).await.map(|moved| ids(moved.iter().map(|id| id.0))),
+            Self::Change(changes) => store.change(changes).await.map(logs),
             Self::LeaveRunning(runs) => store.leave_running(runs).await.map(|()| Answer::Count(0)),
             Self::Settle(parents, at) => store.settle_parents(parents, *at).await.map(Answer::Count),
-            Self::Revoke(runs, at) => {
-                store.settle_revoked(runs, *at).await.map(|moved| ids(moved.iter().map(|id| id.0)))
-            }
+            Self::Revoke(runs, at) => store.settle_revoked(runs, *at).await.map(logs),
             Self::StartRun(task, run) => admin.start_run(task, run).await.map(|run| Answer::Said(format!("{run:?}"))),
             Self::Skip(task, skip) => {
                 admin.skip_fire(task, skip, NOW).await.map(|end| Answer::Said(format!("{end:?}")))
@@ -130,6 +126,10 @@ pub fn whole(parts: Vec<End>) -> End {
         (Answer::Count(sum), Answer::Count(more)) => Ok(Answer::Count(sum + more)),
         (sum, _) => Ok(sum),
     })
+}
+
+fn logs(moved: HashSet<LogId>) -> Answer {
+    ids(moved.into_iter().map(|id| id.0))
 }
 
 fn ids(moved: impl Iterator<Item = i64>) -> Answer {

@@ -1,11 +1,10 @@
 //! Two nodes take random steps at the same time: what comes of them is what comes of them one after the other, in some order.
 
 use super::calls::{Actor, Answer, Call, End, whole};
-use super::{Step, Twins, furnished, picture, steps};
+use super::{Step, Twins, furnished, holds_for, picture, steps};
 use carillon::domain::TaskId;
 use carillon::store::StoreErrorKind;
 use carillon_tests::Kind;
-use proptest::test_runner::{Config, TestRunner};
 
 /// Sequences tried with each database.
 const CASES: u32 = 40;
@@ -114,13 +113,9 @@ async fn at_once(kind: Kind, before: &[Step], steps: [&[Step]; 2]) {
 
 fn holds(kind: Kind) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let config = Config { cases: CASES, failure_persistence: None, max_shrink_iters: 60, ..Config::default() };
-    let story = (steps(3..14), steps(1..3), steps(1..3));
-    let outcome = TestRunner::new(config).run(&story, |(before, left, right)| {
+    holds_for(CASES, 60, &(steps(3..14), steps(1..3), steps(1..3)), |(before, left, right)| {
         runtime.block_on(at_once(kind, &before, [&left, &right]));
-        Ok(())
     });
-    outcome.unwrap();
 }
 
 #[test]

@@ -251,8 +251,7 @@ fn change(run: &Run, to: usize, reason: Reason, stale: bool) -> Option<Transitio
 fn same_steps(kind: Kind) {
     assert_ne!(HOME, ["twin", "twin"]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let config = Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
-    let outcome = TestRunner::new(config).run(&steps(5..40), |steps| {
+    holds_for(CASES, 200, &steps(5..40), |steps| {
         runtime.block_on(async {
             let mut twins = Twins::new(kind).await;
             for step in &steps {
@@ -260,6 +259,14 @@ fn same_steps(kind: Kind) {
                 twins.compare().await;
             }
         });
+    });
+}
+
+/// Tells so many stories, and the shortest that fails after so many tries to shorten it.
+fn holds_for<S: Strategy>(cases: u32, max_shrink_iters: u32, stories: &S, tell: impl Fn(S::Value)) {
+    let config = Config { cases, failure_persistence: None, max_shrink_iters, ..Config::default() };
+    let outcome = TestRunner::new(config).run(stories, |story| {
+        tell(story);
         Ok(())
     });
     outcome.unwrap();
