@@ -20,6 +20,7 @@ mod m0007_statistics;
 mod m0008_releases;
 mod m0009_silences;
 mod m0010_addresses;
+mod m0011_clock;
 mod schema;
 
 /// Every step, oldest first.
@@ -47,6 +48,7 @@ impl MigratorTrait for Migrator {
             Box::new(Tables { name: "m0008_releases", tables: m0008_releases::TABLES }),
             Box::new(Tables { name: "m0009_silences", tables: m0009_silences::TABLES }),
             Box::new(Additions { name: "m0010_addresses", tables: m0010_addresses::TABLES }),
+            Box::new(Additions { name: "m0011_clock", tables: m0011_clock::TABLES }),
         ]
     }
 }

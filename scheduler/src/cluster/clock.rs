@@ -1,11 +1,12 @@
 //! The cluster clock: the database's, estimated from round trips and carried on by this
 //! machine's own clock, so that no machine's wall clock decides when something fires.
 
-use crate::store::{ClockReading, ClusterStore, Result};
+use crate::domain::ClockReading;
+use crate::domain::clock_step::CLOCK_STEP_MIN_MS;
+use crate::store::{ClusterStore, Result};
 use async_trait::async_trait;
 use carillon_protocol::{LocalClock, RemoteClock};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Cluster time, handed in wherever time matters.
 #[async_trait]
@@ -18,9 +19,9 @@ pub trait Clock: Send + Sync {
         self.now_us().div_euclid(1_000)
     }
 
-    /// What this machine's own clock says, epoch ms. It decides nothing but whether the database's clock can be believed.
-    fn here_ms(&self) -> i64 {
-        chrono::Utc::now().timestamp_millis()
+    /// What this machine's own clock says, epoch µs. It decides nothing but whether the database's clock can be believed.
+    fn here_us(&self) -> i64 {
+        chrono::Utc::now().timestamp_micros()
     }
 
     /// This machine's own clock, µs since any instant: nobody sets or slews it, and it counts suspensions.
@@ -43,15 +44,17 @@ pub trait Clock: Send + Sync {
         0
     }
 
-    /// How this machine's own clock stands to it, if that is measured. Informational only: nothing depends on it.
-    fn reading(&self) -> Option<ClockReading> {
+    /// How wrong it can be at most against the database's clock, µs, if that is measured.
+    fn uncertainty_us(&self) -> Option<i64> {
         None
     }
-}
 
-/// The clock counts as set when the estimate changes by more than this, µs. By less, servers of one database may differ
-/// whose clocks are read in turn, and those who compare times leave more room.
-const SET_MIN_US: u64 = 250_000;
+    /// How this machine's own clock stands to it, if that is measured.
+    fn reading(&self) -> Option<ClockReading> {
+        let uncertainty_us = self.uncertainty_us()?;
+        Some(ClockReading { offset_ms: (self.here_us() - self.now_us()).div_euclid(1_000), uncertainty_us })
+    }
+}
 
 /// The production clock.
 #[derive(Debug)]
@@ -102,10 +105,10 @@ impl Clock for ClusterClock {
         let before_us = self.database.at(received);
         self.database.observe(sent, received, remote_us);
         let Some((before_us, after_us)) = before_us.zip(self.database.at(received)) else { return Ok(()) };
-        if after_us.abs_diff(before_us) > SET_MIN_US {
+        if (after_us - before_us).abs() > CLOCK_STEP_MIN_MS * 1_000 {
             self.times_set.fetch_add(1, Ordering::Relaxed);
         }
-        if after_us < before_us - SET_MIN_US as i64 {
+        if after_us < before_us - CLOCK_STEP_MIN_MS * 1_000 {
             self.set_back_from.fetch_max(before_us.div_euclid(1_000), Ordering::Relaxed);
         }
         Ok(())
@@ -119,11 +122,8 @@ impl Clock for ClusterClock {
         self.set_back_from.load(Ordering::Relaxed)
     }
 
-    fn reading(&self) -> Option<ClockReading> {
-        let uncertainty_us = self.database.error_us()?;
-        let own = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-        let own_us = i64::try_from(own.as_micros()).ok()?;
-        Some(ClockReading { offset_ms: (own_us - self.now_us()) / 1_000, uncertainty_us })
+    fn uncertainty_us(&self) -> Option<i64> {
+        self.database.error_us()
     }
 }
 

@@ -82,6 +82,8 @@ pub struct Membership {
     contact: Mutex<Contact>,
     /// When the last heartbeat that was committed was sent, local µs.
     sent_us: AtomicI64,
+    /// What nodes have told of the database's clock: what it said before it was set back, ms.
+    set_back_from: AtomicI64,
     clock_spread: Mutex<ClockSpread>,
 }
 
@@ -94,7 +96,9 @@ impl Membership {
         offline_after_ms: i64,
     ) -> Result<Self> {
         let sent_us = AtomicI64::new(clock.local_us());
-        let me = store.join(info).await?;
+        let info = NodeInfo { clock: clock.reading(), ..info.clone() };
+        let me = store.join(&info).await?;
+        let set_back_from = AtomicI64::new(me.set_back_from);
         let view = View {
             live: vec![me.id],
             share: Share { index: 0, total: 1 },
@@ -111,6 +115,7 @@ impl Membership {
             view: ArcSwap::from_pointee(view),
             contact,
             sent_us,
+            set_back_from,
             clock_spread: Mutex::default(),
         })
     }
@@ -125,6 +130,13 @@ impl Membership {
         self.me.ids_after
     }
 
+    /// What the database's clock said, ms, before it was last known to be set back; 0 for never. It only grows: until then,
+    /// things were done whose times the clock says once more.
+    pub fn set_back_from(&self) -> i64 {
+        self.set_back_from.fetch_max(self.clock.set_back_from(), Ordering::Relaxed);
+        self.set_back_from.load(Ordering::Relaxed)
+    }
+
     /// The present view.
     pub fn view(&self) -> Arc<View> {
         self.view.load_full()
@@ -132,7 +144,12 @@ impl Membership {
 
     /// Renews the heartbeat. A node whose heartbeat was not renewed must stop.
     pub async fn heartbeat(&self, queue_depth: u64) -> Result<Beat> {
-        let beat = NodeHeartbeat { queue_depth, clock: self.clock.reading(), last: self.last_beat() };
+        let beat = NodeHeartbeat {
+            queue_depth,
+            clock: self.clock.reading(),
+            last: self.last_beat(),
+            set_back_from: self.set_back_from(),
+        };
         let sent_us = self.clock.local_us();
         let done = self.store.heartbeat(&self.me, &beat).await?;
         self.sent_us.fetch_max(sent_us, Ordering::Relaxed);
@@ -165,6 +182,8 @@ impl Membership {
     pub async fn look(&self) -> Result<bool> {
         let nodes = self.store.nodes().await?;
         self.compare_clocks(&nodes);
+        let told = nodes.iter().map(|node| node.set_back_from).max().unwrap_or(0);
+        self.set_back_from.fetch_max(told, Ordering::Relaxed);
         let now = self.clock.now_ms();
         let (settled, alive_since) = self.contact().judge(now, self.offline_after_ms);
         let before = self.view();

@@ -12,6 +12,7 @@ pub mod calendar;
 pub mod change_feed;
 pub mod choice;
 pub mod clock_spread;
+pub mod clock_step;
 pub mod consequences;
 pub mod cron;
 pub mod executor;
@@ -47,6 +48,7 @@ pub mod why;
 
 pub use access::{AccessScope, Permission};
 pub use action::Action;
+pub use clock_step::ClockReading;
 pub use executor::Executor;
 pub use field_error::FieldError;
 pub use id::{

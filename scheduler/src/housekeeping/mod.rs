@@ -158,7 +158,7 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
 
 /// Cluster time, ms, by which something may be deleted or given up; `None`, and a word in the log, while it has jumped ahead.
 fn believed(clock: &dyn Clock) -> Option<i64> {
-    let (now, here) = (clock.now_ms(), clock.here_ms());
+    let (now, here) = (clock.now_ms(), clock.here_us().div_euclid(1_000));
     if has_jumped(now, here) {
         tracing::error!(
             ahead_ms = now - here,

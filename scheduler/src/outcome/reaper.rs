@@ -296,9 +296,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     /// What was due or dispatched by then, ms, may have been started before the clock was set back, whatever time it is now.
     /// Executors go by what it said before for as long as they have their lease.
     fn done_before(&self) -> i64 {
-        // What a process that joins after that is told of it.
-        let said = self.clock.set_back_from().max(self.membership.ids_after());
-        said + 2 * self.settings.offline_after_ms
+        self.membership.set_back_from() + 2 * self.settings.offline_after_ms
     }
 
     /// Whether somebody else answers in its place. A proxy or a balancer at its address answers for whom it pleases.

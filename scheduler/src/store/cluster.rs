@@ -8,6 +8,7 @@ use super::{
     SqlStore, StoreError, StoreErrorKind,
 };
 use crate::domain::NodeId;
+use crate::domain::clock_step;
 use crate::domain::id_source::NODE_NUMBER_MAX;
 use crate::domain::silence::SILENCE_MS;
 use async_trait::async_trait;
@@ -22,14 +23,17 @@ statements!(
     // committed. A clock that was set back makes rows older, too: then it is the measure.
     NODE_BEAT = |_| format!(
         "UPDATE node SET heartbeat_at = {{now}}, queue_depth = {{3}}, left_at = 0, clock_offset_ms = {{4}}, \
-         clock_uncertainty_us = {{5}} WHERE id = {{1}} AND incarnation = {{2}} AND \
+         clock_uncertainty_us = {{5}}, set_back_from = CASE WHEN set_back_from < {{7}} THEN {{7}} ELSE set_back_from END \
+         WHERE id = {{1}} AND incarnation = {{2}} AND \
          heartbeat_at >= CASE WHEN {{6}} < {{now}} THEN {{6}} ELSE {{now}} END - {SILENCE_MS} AND \
          COALESCE((SELECT s.oldest FROM schema_support s WHERE s.id = 1), 0) <= {}",
         Migrator::number()
     ),
-    NODES = |_| "SELECT id, name, address, version, started_at, heartbeat_at, {now} AS read_at, left_at, queue_depth, \
-     clock_offset_ms, clock_uncertainty_us FROM node WHERE left_at = 0 OR left_at > {now} - {1} ORDER BY id"
-        .into(),
+    NODES = |_| {
+        "SELECT id, name, address, version, started_at, heartbeat_at, {now} AS read_at, left_at, queue_depth, \
+     clock_offset_ms, clock_uncertainty_us, set_back_from FROM node WHERE left_at = 0 OR left_at > {now} - {1} ORDER BY id"
+        .into()
+    },
     LEASE_TAKE = |_| "UPDATE lease SET fence = fence + 1, holder = {2}, expires_at = {now} + {3} WHERE name = {1} \
      AND (expires_at < {now} OR expires_at > {now} + 10 * {3})"
         .into(),
@@ -105,6 +109,7 @@ impl ClusterStore for SqlStore {
             beat.clock.map(|clock| clock.offset_ms).into(),
             beat.clock.map(|clock| clock.uncertainty_us).into(),
             beat.last.into(),
+            beat.set_back_from.into(),
         ];
         if self.execute("renew the node's heartbeat", &NODE_BEAT, values).await? == 1 {
             return Ok(Beat::Renewed);
@@ -187,7 +192,9 @@ impl SqlStore {
     async fn join_once(&self, node: &NodeInfo, incarnation: &str) -> Result<Member> {
         let now = self.now_us().await? / 1_000;
         let tx = self.begin("join the cluster").await?;
-        let read = sql!("SELECT id, name, heartbeat_at, left_at FROM node");
+        let read = sql!(
+            "SELECT id, name, heartbeat_at, left_at, clock_offset_ms, clock_uncertainty_us, set_back_from FROM node"
+        );
         let known: Vec<KnownNode> = tx.query(&read, []).await?;
         let same_name = known.iter().find(|known| known.name == node.name).map(|known| known.id);
         let has_rested = |known: &&KnownNode| now - known.heartbeat_at.max(known.left_at) > NUMBER_REST_MS;
@@ -202,16 +209,21 @@ impl SqlStore {
         let last_seen = before.map_or(0, |before| before.heartbeat_at.max(before.left_at));
         let ids_after = if last_seen > now { last_seen + UNSEEN_MAX_MS } else { 0 };
         let newest = known.iter().map(|known| known.heartbeat_at.max(known.left_at)).max();
+        let same_machine = before.filter(|before| before.name == node.name);
+        let clocks = [same_machine.and_then(|before| before.clock), node.clock];
+        let told = known.iter().map(|known| known.set_back_from).max();
+        let set_back_from = told.max(clock_step::set_back_from(newest, clocks, now)).unwrap_or(0);
         if let Some(from) = newest.filter(|newest| now - newest > SILENCE_MS) {
             self.note_silence(&tx, from, now).await?;
         }
         let template = if before.is_some() {
             "UPDATE node SET name = {2}, address = {3}, incarnation = {4}, version = {5}, started_at = {now}, \
-             heartbeat_at = {now}, left_at = 0, queue_depth = 0, clock_offset_ms = NULL, clock_uncertainty_us = NULL \
-             WHERE id = {1}"
+             heartbeat_at = {now}, left_at = 0, queue_depth = 0, clock_offset_ms = {6}, clock_uncertainty_us = {7}, \
+             set_back_from = {8} WHERE id = {1}"
         } else {
-            "INSERT INTO node (id, name, address, incarnation, version, started_at, heartbeat_at, left_at, queue_depth) \
-             VALUES ({1}, {2}, {3}, {4}, {5}, {now}, {now}, 0, 0)"
+            "INSERT INTO node (id, name, address, incarnation, version, started_at, heartbeat_at, left_at, queue_depth, \
+             clock_offset_ms, clock_uncertainty_us, set_back_from) \
+             VALUES ({1}, {2}, {3}, {4}, {5}, {now}, {now}, 0, 0, {6}, {7}, {8})"
         };
         tx.execute(
             &Sql::new(self.backend, template),
@@ -221,11 +233,14 @@ impl SqlStore {
                 node.address.clone().into(),
                 incarnation.into(),
                 node.version.clone().into(),
+                node.clock.map(|clock| clock.offset_ms).into(),
+                node.clock.map(|clock| clock.uncertainty_us).into(),
+                set_back_from.into(),
             ],
         )
         .await?;
         tx.commit().await?;
-        Ok(Member { id, incarnation: incarnation.to_owned(), ids_after })
+        Ok(Member { id, incarnation: incarnation.to_owned(), ids_after, set_back_from })
     }
 }
 
@@ -235,9 +250,11 @@ struct KnownNode {
     name: String,
     heartbeat_at: i64,
     left_at: i64,
+    clock: Option<ClockReading>,
+    set_back_from: i64,
 }
 
-from_row!(KnownNode { id, name, heartbeat_at, left_at });
+from_row!(KnownNode { id, name, heartbeat_at, left_at, clock = clock, set_back_from });
 
 from_row!(NodeState {
     id,
@@ -250,6 +267,7 @@ from_row!(NodeState {
     left_at,
     queue_depth,
     clock = clock,
+    set_back_from,
 });
 
 from_row!(LeaseState { name, holder, fence, expires_at });

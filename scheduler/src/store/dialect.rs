@@ -191,6 +191,16 @@ impl Dialect {
         }
     }
 
+    /// Ends a query whose rows of `table` nobody else changes until the transaction ends. `None` where one transaction
+    /// writes at a time.
+    pub fn for_update(self, table: &str) -> Option<String> {
+        match self {
+            Self::Sqlite => None,
+            Self::MariaDb => Some("FOR UPDATE".to_owned()),
+            Self::Postgres => Some(format!("FOR UPDATE OF {table}")),
+        }
+    }
+
     /// Stands after a table's name and makes MariaDB and MySQL read it by that index.
     pub fn by_index(self, index: &str) -> String {
         match self {

@@ -4,7 +4,7 @@ use super::attempts::delete_logs;
 use super::dialect::Sql;
 use super::error::Result;
 use super::rows;
-use super::sql::{DISPATCHED, GIVEN_UP, ID, ID_VERSION, REVOCATIONS};
+use super::sql::{BATCH_MAX, DISPATCHED, GIVEN_UP, ID, ID_VERSION, INIT, QUEUED, RETRY, REVOCATIONS};
 use super::sql_store::{SqlStore, Transaction};
 use super::values::to_json;
 use super::{DispatchedRun, Unsent};
@@ -13,6 +13,14 @@ use crate::domain::{LogId, Reason, Status, TaskId};
 use sea_orm::Value;
 
 statements!(
+    OPEN_RUNS = |_| format!(
+        "SELECT id FROM task_log WHERE task_id = {{1}} AND status IN ({INIT}, {QUEUED}, {DISPATCHED}, {RETRY}) ORDER BY id"
+    ),
+    HOLD_RUNS = |d| format!(
+        "SELECT l.id FROM {} task_log l ON l.id = v.n_id {}",
+        d.batch(1, ID),
+        d.for_update("l").unwrap_or_default()
+    ),
     // The task's revision, not one that the caller knows: this is part of the edit.
     ADOPT = |d| d.update_rows(
         "task_log",
@@ -77,10 +85,26 @@ impl SqlStore {
         tx.execute(&wait, [id.into()]).await.map(drop)
     }
 
+    /// Holds the runs of a task that are not over. Its row is held already, so that no run comes; and none changes its state
+    /// now until the transaction ends. A statement that goes by states alone would miss a run that passes from one that it
+    /// has looked at not yet to one that it has.
+    async fn hold_open_runs(&self, tx: &Transaction<'_>, task_id: TaskId) -> Result<()> {
+        if self.backend.for_update("l").is_none() {
+            return Ok(());
+        }
+        let open: Vec<[LogId; 1]> =
+            tx.query(&OPEN_RUNS, [task_id.into()]).await?.into_iter().map(|id: LogId| [id]).collect();
+        for batch in open.chunks(BATCH_MAX) {
+            let _: Vec<LogId> = tx.query(&HOLD_RUNS, [to_json("change a task", &batch)?.into()]).await?;
+        }
+        Ok(())
+    }
+
     /// Cancels what no executor has, in the task's own transaction; reads what executors have.
     pub(super) async fn revoke(&self, tx: &Transaction<'_>, taken: &Revocation) -> Result<Unsent> {
         const SCHEDULED: &str = " AND trigger_kind IN ('schedule', 'misfire')";
         let Revocation { task_id, reason, keeps_unscheduled, changes_shape, next, now } = *taken;
+        self.hold_open_runs(tx, task_id).await?;
         let cancel = |which: &str| {
             Sql::new(
                 self.backend,
@@ -103,7 +127,7 @@ impl SqlStore {
         }
         let cancel = cancel(if keeps_unscheduled { SCHEDULED } else { "" });
         let values: [Value; 3] = [task_id.into(), reason.as_str().into(), now.into()];
-        tx.execute(&cancel, values.clone()).await?;
+        tx.execute(&cancel, values).await?;
         let held = sql!(format!(
             "SELECT {} FROM task_log l WHERE l.task_id = {{1}} AND l.status = {} ORDER BY l.id",
             rows::DISPATCHED_COLUMNS,
@@ -112,8 +136,6 @@ impl SqlStore {
         let marks = [task_id.into(), reason.as_str().into(), next.into()];
         tx.execute(&MARK_HELD, marks).await?;
         let held = tx.query(&held, [task_id.into()]).await?;
-        // Once more: a run may have come back from its executor between the two.
-        tx.execute(&cancel, values).await?;
         // Copies in queues lose at the version.
         let keep = sql!(format!(
             "UPDATE task_log SET status = CASE WHEN attempt > 0 THEN {} ELSE {} END, version = version + 1, \

@@ -171,8 +171,12 @@ impl Clock for SimClock {
     }
 
     /// A machine with a time service.
-    fn here_ms(&self) -> i64 {
-        self.time.now_ms()
+    fn here_us(&self) -> i64 {
+        self.time.now_us()
+    }
+
+    fn uncertainty_us(&self) -> Option<i64> {
+        Some(self.of_process()?.uncertainty_us()? + self.lag_us.load(Ordering::Relaxed))
     }
 
     fn local_us(&self) -> i64 {

@@ -12,17 +12,19 @@ cases!(
     each_name_has_one_number_and_a_new_process_replaces_the_old,
     a_node_that_left_is_listed_as_such_until_it_beats,
     a_node_says_how_its_clock_stands,
+    who_joins_is_told_that_the_clock_was_set_back,
+    a_process_that_joins_finds_that_the_clock_was_set_back_meanwhile,
     a_heartbeat_is_never_read_before_it_was_written,
     nodes_that_join_at_once_get_numbers_of_their_own,
     the_clock_is_the_time_and_moves_on,
 );
 
 fn node(name: &str) -> NodeInfo {
-    NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned() }
+    NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned(), clock: None }
 }
 
 fn beat(queue_depth: u64) -> NodeHeartbeat {
-    NodeHeartbeat { queue_depth, clock: None, last: 0 }
+    NodeHeartbeat { queue_depth, ..NodeHeartbeat::default() }
 }
 
 async fn each_name_has_one_number_and_a_new_process_replaces_the_old(world: World) {
@@ -62,14 +64,44 @@ async fn a_node_says_how_its_clock_stands(world: World) {
     assert_eq!(clock().await, None, "not measured yet");
     let behind = Some(ClockReading { offset_ms: -70, uncertainty_us: 900 });
     for said in [behind, None, behind] {
-        assert_eq!(
-            store.heartbeat(&a, &NodeHeartbeat { queue_depth: 1, clock: said, last: 0 }).await.unwrap(),
-            Beat::Renewed
-        );
+        assert_eq!(store.heartbeat(&a, &NodeHeartbeat { clock: said, ..beat(1) }).await.unwrap(), Beat::Renewed);
         assert_eq!(clock().await, said);
     }
     store.join(&node("a")).await.unwrap();
     assert_eq!(clock().await, None, "that was another process");
+}
+
+async fn who_joins_is_told_that_the_clock_was_set_back(world: World) {
+    let store = &world.store;
+    let a = store.join(&node("a")).await.unwrap();
+    assert_eq!(a.set_back_from, 0);
+    let from = a_moment_ago(&world).await;
+    for said in [from, from - 5_000, 0] {
+        store.heartbeat(&a, &NodeHeartbeat { set_back_from: said, ..beat(0) }).await.unwrap();
+        assert_eq!(store.nodes().await.unwrap()[0].set_back_from, from, "nobody forgets it");
+    }
+    assert_eq!(store.join(&node("b")).await.unwrap().set_back_from, from);
+    store.leave(&a).await.unwrap();
+    assert_eq!(world.rival.join(&node("a")).await.unwrap().set_back_from, from);
+}
+
+async fn a_process_that_joins_finds_that_the_clock_was_set_back_meanwhile(world: World) {
+    let store = &world.store;
+    let join = async |name: &str, offset_ms: i64| {
+        let clock = Some(ClockReading { offset_ms, uncertainty_us: 900 });
+        store.join(&NodeInfo { clock, ..node(name) }).await.unwrap().set_back_from
+    };
+    assert_eq!(join("a", -70).await, 0);
+    assert_eq!(join("a", -60).await, 0, "as before");
+    assert_eq!(join("b", 1_940).await, 0, "another machine");
+    let now = a_moment_ago(&world).await;
+    let found = join("a", 1_940).await;
+    assert!((now + 2_000..now + 32_000).contains(&found), "{found} at {now}");
+    assert_eq!(join("c", 0).await, found, "the others are told");
+}
+
+async fn a_moment_ago(world: &World) -> i64 {
+    world.store.now_us().await.unwrap() / 1_000
 }
 
 /// What the comparison of clocks of several servers goes by.
@@ -93,7 +125,9 @@ async fn a_process_makes_ids_of_its_own_after_the_clock_was_set_back() {
     assert_eq!(world.store.join(&node("a")).await.unwrap().ids_after, 0);
     database.execute("UPDATE node SET heartbeat_at = heartbeat_at + 3600000 WHERE name = 'a'").await;
     let seen = database.number("SELECT heartbeat_at FROM node WHERE name = 'a'").await;
-    assert!(world.store.join(&node("a")).await.unwrap().ids_after > seen);
+    let again = world.store.join(&node("a")).await.unwrap();
+    assert!(again.ids_after > seen);
+    assert_eq!(again.set_back_from, seen);
 }
 
 async fn nodes_that_join_at_once_get_numbers_of_their_own(world: World) {

@@ -82,7 +82,7 @@ async fn a_change_whose_commit_never_came_is_made_again(kind: Kind) {
 async fn the_server_itself_ends_statements_and_waits_for_locks(kind: Kind) {
     let database = Database::fresh(kind).await;
     let proxy = Proxy::to(&database.url).await;
-    let beat = NodeHeartbeat { queue_depth: 7, clock: None, last: 0 };
+    let beat = NodeHeartbeat { queue_depth: 7, ..NodeHeartbeat::default() };
     let member = connect(&database.url).await.join(&node("a")).await.unwrap();
     let blocked = async |statement_timeout: Duration| -> StoreError {
         let store = over(&proxy, statement_timeout).await;
@@ -106,7 +106,7 @@ async fn the_server_itself_ends_statements_and_waits_for_locks(kind: Kind) {
 }
 
 fn node(name: &str) -> NodeInfo {
-    NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned() }
+    NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned(), clock: None }
 }
 
 /// The server carries out a `BEGIN` whose answer comes too late. What is written afterwards is committed.
@@ -131,7 +131,7 @@ async fn a_begin_leaves_no_open_transaction(kind: Kind) {
     proxy.release();
 
     for queue_depth in 1..=WRITES {
-        let beat = NodeHeartbeat { queue_depth, clock: None, last: 0 };
+        let beat = NodeHeartbeat { queue_depth, ..NodeHeartbeat::default() };
         // The connection is free when the late answer has come; until then this is unavailable, too.
         while let Err(error) = store.heartbeat(&member, &beat).await {
             assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
@@ -161,7 +161,7 @@ async fn a_transaction_that_is_left_alone_lets_others_pass(kind: Kind) {
     let joining = tokio::spawn(async move { frozen.join(&node("a")).await });
     proxy.frozen().await;
 
-    let beat = NodeHeartbeat { queue_depth: 1, clock: None, last: 0 };
+    let beat = NodeHeartbeat { queue_depth: 1, ..NodeHeartbeat::default() };
     let until = Instant::now() + LOCKED_MAX;
     while let Err(error) = store.heartbeat(&member, &beat).await {
         assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");

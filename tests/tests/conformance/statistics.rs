@@ -62,8 +62,8 @@ impl Clock for SetClock {
         self.cluster.load(Ordering::Relaxed) * 1_000
     }
 
-    fn here_ms(&self) -> i64 {
-        self.here.load(Ordering::Relaxed)
+    fn here_us(&self) -> i64 {
+        self.here.load(Ordering::Relaxed) * 1_000
     }
 
     fn local_us(&self) -> i64 {

@@ -1,5 +1,6 @@
 //! What `cluster/` asks: members, leases, rules.
 
+pub use crate::domain::ClockReading;
 use crate::domain::audit::Actor;
 use crate::domain::rules::Rules;
 use crate::domain::silence::Silence;
@@ -17,6 +18,8 @@ pub struct Member {
     /// Until when (epoch ms) another process may have made ids with this number, if that is in the future: the database's
     /// clock has been set back since. Otherwise 0.
     pub ids_after: i64,
+    /// What the database's clock said, epoch ms, before it was last known to be set back; 0 for never.
+    pub set_back_from: i64,
 }
 
 /// What a node says of itself.
@@ -28,6 +31,8 @@ pub struct NodeInfo {
     pub address: String,
     /// Software version.
     pub version: String,
+    /// Its machine's clock, if it has measured it.
+    pub clock: Option<ClockReading>,
 }
 
 impl NodeInfo {
@@ -61,15 +66,8 @@ pub struct NodeState {
     pub queue_depth: i64,
     /// Its machine's clock as it last measured; nothing when it is of a version that does not.
     pub clock: Option<ClockReading>,
-}
-
-/// How a machine's own clock stands to the cluster clock. For people: it decides nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClockReading {
-    /// How far it is ahead, ms; negative when it is behind.
-    pub offset_ms: i64,
-    /// How wrong that can be at most, µs.
-    pub uncertainty_us: i64,
+    /// What the database's clock said, epoch ms, before this node last found that it was set back, or learnt of it; 0 for never.
+    pub set_back_from: i64,
 }
 
 /// What became of a heartbeat.
@@ -100,6 +98,8 @@ pub struct NodeHeartbeat {
     pub clock: Option<ClockReading>,
     /// When it was last renewed, as far as this process knows, epoch ms.
     pub last: i64,
+    /// What the database's clock said, epoch ms, before it was last known to be set back; 0 for never.
+    pub set_back_from: i64,
 }
 
 /// A lease as it stands in the database.
@@ -157,7 +157,8 @@ pub trait ClusterStore: Send + Sync {
     /// The cluster clock, epoch µs: the database's own.
     async fn now_us(&self) -> Result<i64>;
     /// Takes a node number. A process of the same name loses its own (its incarnation is
-    /// overwritten) and its number is handed on. Notes that there was a silence, if no node was heard of for long.
+    /// overwritten) and its number is handed on. Notes that there was a silence, if no node was heard of for long, and
+    /// whether the clock was set back since.
     async fn join(&self, node: &NodeInfo) -> Result<Member>;
     /// Renews the heartbeat by the database's clock, if this process still has its name and can work with the schema.
     async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<Beat>;

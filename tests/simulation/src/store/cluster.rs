@@ -4,9 +4,9 @@ use super::history::Move;
 use super::rows::NodeRow;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
-use carillon::domain::NodeId;
 use carillon::domain::id_source::NODE_NUMBER_MAX;
 use carillon::domain::silence::{SILENCE_MS, Silence};
+use carillon::domain::{NodeId, clock_step};
 use carillon::store::{
     Beat, ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result, StoreErrorKind,
 };
@@ -32,6 +32,10 @@ impl ClusterStore for ModelStore {
             let last_seen = state.nodes.get(&id).map_or(0, |row| row.state.heartbeat_at.max(row.state.left_at));
             let ids_after = if last_seen > now { last_seen + 60_000 } else { 0 };
             let newest = state.nodes.values().map(|row| row.state.heartbeat_at.max(row.state.left_at)).max();
+            let of_name = state.nodes.values().find(|row| row.state.name == node.name);
+            let clocks = [of_name.and_then(|row| row.state.clock), node.clock];
+            let told = state.nodes.values().map(|row| row.state.set_back_from).max();
+            let set_back_from = told.max(clock_step::set_back_from(newest, clocks, now)).unwrap_or(0);
             if let Some(from) = newest.filter(|newest| now - newest > SILENCE_MS) {
                 let quiet = Silence { from, until: now, lived_until: 0, found_by: String::new(), decision: None };
                 state.silences.entry(from).or_insert(quiet);
@@ -49,11 +53,12 @@ impl ClusterStore for ModelStore {
                 read_at: now,
                 left_at: 0,
                 queue_depth: 0,
-                clock: None,
+                clock: node.clock,
+                set_back_from,
             };
             state.nodes.insert(id, NodeRow { state: row, incarnation: incarnation.clone() });
             state.moves.push(Move { node: id, is_there: true, at });
-            Ok(Member { id, incarnation, ids_after })
+            Ok(Member { id, incarnation, ids_after, set_back_from })
         })
         .await
     }
@@ -71,6 +76,7 @@ impl ClusterStore for ModelStore {
             row.state.left_at = 0;
             row.state.queue_depth = beat.queue_depth as i64;
             row.state.clock = beat.clock;
+            row.state.set_back_from = row.state.set_back_from.max(beat.set_back_from);
             Ok(Beat::Renewed)
         })
         .await

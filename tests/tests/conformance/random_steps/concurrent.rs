@@ -108,7 +108,20 @@ async fn at_once(kind: Kind, before: &[Step], steps: [&[Step]; 2]) {
         }
         nearest.get_or_insert(outcome);
     }
-    panic!("no order comes to this:\n{found:#?}\nThe first one comes to\n{nearest:#?}\nof\n{calls:#?}");
+    let nearest = nearest.expect("there is an order");
+    panic!(
+        "no order comes to this. Calls:\n{calls:#?}\nEnds: {:?}\nin the first order: {:?}\nOnly found:\n{}\nOnly in the \
+         first order:\n{}",
+        found.ends,
+        nearest.ends,
+        missing(&found.rows, &nearest.rows),
+        missing(&nearest.rows, &found.rows)
+    );
+}
+
+/// What one picture has and the other does not.
+fn missing(rows: &[String], other: &[String]) -> String {
+    rows.iter().filter(|row| !other.contains(row)).cloned().collect::<Vec<_>>().join("\n")
 }
 
 fn holds(kind: Kind) {

@@ -18,9 +18,7 @@ pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec
         let (at, last) = (dice.between("when commits are lost", from, to), dice.between("which are lost", 20, 5_000));
         planned.push(Planned { at, fault: Fault::LostCommits { last } });
     }
-    // A node that starts afterwards does not know of it: docs/reliability.md, "What is not shown yet".
-    let restarts = |planned: &Planned| matches!(planned.fault, Fault::Crash { .. } | Fault::Stop { .. });
-    if dice.happens("the database's clock is set", 150) && !planned.iter().any(restarts) {
+    if dice.happens("the database's clock is set", 150) {
         let at = dice.between("when the clock is set", from, to);
         planned.push(Planned { at, fault: clock_set(dice) });
     }
