@@ -13,6 +13,8 @@ use dashmap::DashMap;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// A look reads again what is at most so much older than the newest that is known, ms: commits are not in the order of
 /// their times. What comes later still is found with the executor's next heartbeat.
@@ -20,6 +22,9 @@ const OVERLAP_MS: i64 = 500;
 
 /// Everything is read again after this long, ms: a farewell whose commit came late has no next heartbeat.
 const READ_ALL_MS: i64 = 30_000;
+
+/// How long it is known when an executor went: longer than anyone waits for what it ran.
+const GONE_KEPT: Duration = Duration::from_hours(24);
 
 /// What an executor said it holds.
 #[derive(Debug)]
@@ -58,6 +63,8 @@ pub struct Registry {
     fleets: DashMap<App, Fleet>,
     by_id: DashMap<ExecutorId, Arc<Executor>>,
     snapshots: DashMap<ExecutorId, Snapshot>,
+    /// When executors went that were online here, by this machine's own clock.
+    gone: DashMap<ExecutorId, Instant>,
     /// Executors that could not be reached, and until when (ms) routing leaves them out.
     avoided: DashMap<ExecutorId, i64>,
     /// Fleets without those.
@@ -187,6 +194,12 @@ impl Registry {
         self.departures.load(Ordering::Relaxed)
     }
 
+    /// For how long an executor that was online here has been missing, by this machine's own clock. The times in the database
+    /// may be by a clock that was set back for a moment.
+    pub fn missing_for(&self, id: ExecutorId) -> Option<Duration> {
+        self.gone.get(&id).map(|went_at| went_at.elapsed())
+    }
+
     /// Ids of everyone online.
     pub fn ids(&self) -> Vec<ExecutorId> {
         self.by_id.iter().map(|entry| *entry.key()).collect()
@@ -278,6 +291,7 @@ impl Registry {
         };
         drop(read);
         self.snapshots.retain(|id, _| self.by_id.contains_key(id));
+        self.gone.retain(|_, went_at| went_at.elapsed() < GONE_KEPT);
         self.avoided.retain(|id, _| self.by_id.contains_key(id));
     }
 
@@ -316,6 +330,7 @@ impl Registry {
             let app = (executor.tenant_id, executor.app_id);
             let executor = Arc::new(executor);
             let before = self.by_id.insert(executor.id, Arc::clone(&executor));
+            self.gone.remove(&executor.id);
             if before.as_ref().is_none_or(|before| executor.may_take_more_than(before)) {
                 self.note_come(app);
             }
@@ -326,6 +341,7 @@ impl Registry {
         for id in gone.into_iter().filter(|id| is_newer(*id)) {
             if let Some((_, executor)) = self.by_id.remove(&id) {
                 self.departures.fetch_add(1, Ordering::Relaxed);
+                self.gone.insert(id, Instant::now());
                 changed.entry((executor.tenant_id, executor.app_id)).or_default().left.insert(id);
             }
             self.snapshots.remove(&id);

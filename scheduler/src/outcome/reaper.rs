@@ -41,6 +41,10 @@ pub struct ReaperSettings {
 /// Clocks of executors are estimates: margin when two of them are compared, ms.
 const MARGIN_MS: i64 = 500;
 
+/// What is further ahead of this node's clock was written by one that has been set back since, ms: the clocks of a database's
+/// servers may differ by less, and the contact breaks with more.
+const TO_COME_MS: i64 = 1_000;
+
 /// A run that should have started this long ago and has no result is looked at, ms.
 const QUIET_MS: i64 = 2_000;
 
@@ -271,7 +275,12 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
 
     /// After this instant no executor accepts what was dispatched at that one, ms.
     fn accepted_by(&self, dispatched_at: i64) -> i64 {
-        dispatched_at + self.settings.accept_window_ms + MARGIN_MS
+        // What is dispatched at a time that is still to come was so before the clock was set back, which broke this node's
+        // contact. Executors have followed the clock by when their leases by the old one have ended.
+        let is_to_come = dispatched_at > self.clock.now_ms() + TO_COME_MS;
+        let contact_since = self.membership.view().contact_since;
+        let at = if is_to_come { contact_since + 2 * self.settings.offline_after_ms } else { dispatched_at };
+        at + self.settings.accept_window_ms + MARGIN_MS
     }
 
     async fn fate(&self, end: ExecutorEnd, contact_since: i64) -> Fate {
@@ -279,8 +288,11 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         if end.gone_at > 0 {
             return Fate { starts_nothing_after: Some(end.gone_at.max(self.done_before())), dead: true };
         }
-        // While the database was away no heartbeat could be committed, and executors went on.
-        let last_heard = end.heartbeat_at.max(contact_since);
+        // While the database was away no heartbeat could be committed, and executors went on. Nor may what a clock wrote that was
+        // set back for a moment make one silent for longer than it has been missing here.
+        let missing = self.registry.missing_for(end.id).and_then(|missing| i64::try_from(missing.as_millis()).ok());
+        let online_until = missing.map_or(i64::MIN, |missing_ms| now - missing_ms - self.settings.offline_after_ms);
+        let last_heard = end.heartbeat_at.max(contact_since).max(online_until);
         let silent_ms = now - last_heard;
         if silent_ms <= self.settings.offline_after_ms {
             return Fate { starts_nothing_after: None, dead: false };

@@ -91,6 +91,11 @@ impl SqlStore {
         new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<usize> {
+        // The clock may have been set back since it was asked for: what is yet to come by now waits.
+        let until = of.range_until.min(now + 1);
+        if until < of.range_until && until <= of.next_at {
+            return Ok(0);
+        }
         let tx = self.begin(ACTION).await?;
         let open = sql!(format!(
             "SELECT COUNT(*) FROM backfill_run b JOIN task_log l ON l.id = b.id WHERE b.backfill_id = {{1}} AND \
@@ -111,7 +116,7 @@ impl SqlStore {
             tx.rollback().await?;
             return Ok(0);
         }
-        let candidates = task.schedule.fires(of.next_at, of.range_until, LOOK_MAX);
+        let candidates = task.schedule.fires(of.next_at, until, LOOK_MAX);
         let is_sharded = task.spec.routing == Routing::Sharding;
         let shard = if is_sharded { PARENT_SHARD } else { 0 };
         let instants = list(ACTION, candidates.iter())?;
@@ -119,7 +124,7 @@ impl SqlStore {
         let taken: HashMap<i64, Taken> = taken.into_iter().map(|taken| (taken.fire_time, taken)).collect();
         let Picked { chosen, revived, existing, next_at } = pick(&candidates, &taken, room);
         let count = chosen.len() + revived.len();
-        let (next_at, is_done) = next_at.map_or((of.range_until, true), |at| (at, false));
+        let (next_at, is_done) = next_at.map_or((until, until == of.range_until), |at| (at, false));
         if is_done && count == 0 && open > 0 {
             // Written to the end; it ends with its last run.
             tx.rollback().await?;

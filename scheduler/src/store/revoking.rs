@@ -88,7 +88,7 @@ impl SqlStore {
     /// Holds the runs of a task that are not over. Its row is held already, so that no run comes; and none changes its state
     /// now until the transaction ends. A statement that goes by states alone would miss a run that passes from one that it
     /// has looked at not yet to one that it has.
-    async fn hold_open_runs(&self, tx: &Transaction<'_>, task_id: TaskId) -> Result<()> {
+    pub(super) async fn hold_open_runs(&self, tx: &Transaction<'_>, task_id: TaskId) -> Result<()> {
         if self.backend.for_update("l").is_none() {
             return Ok(());
         }
@@ -100,11 +100,10 @@ impl SqlStore {
         Ok(())
     }
 
-    /// Cancels what no executor has, in the task's own transaction; reads what executors have.
+    /// Cancels what no executor has, in the task's own transaction, which holds all its runs; reads what executors have.
     pub(super) async fn revoke(&self, tx: &Transaction<'_>, taken: &Revocation) -> Result<Unsent> {
         const SCHEDULED: &str = " AND trigger_kind IN ('schedule', 'misfire')";
         let Revocation { task_id, reason, keeps_unscheduled, changes_shape, next, now } = *taken;
-        self.hold_open_runs(tx, task_id).await?;
         let cancel = |which: &str| {
             Sql::new(
                 self.backend,

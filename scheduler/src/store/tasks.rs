@@ -126,6 +126,7 @@ impl SqlStore {
         // What PostgreSQL counts in a statement is what was there when that began, although it then waits for the row. So the
         // row is held first: fires that are being written ahead are there, or will be refused.
         tx.execute(&sql!("UPDATE task SET turn = turn WHERE id = {1}"), [before.id.into()]).await?;
+        self.hold_open_runs(tx, before.id).await?;
         let restarts = activity.started && !before.activity.started;
         let anchor = if restarts || resets_anchor(&before.spec, spec) { now } else { before.anchor_at };
         // A task that was stopped begins to count again; a paused one goes on.
@@ -207,6 +208,7 @@ impl SqlStore {
         if tx.execute(&sql, [before.id.into(), before.revision.into(), before.owner.tenant_id.into()]).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
         }
+        self.hold_open_runs(&tx, before.id).await?;
         let (task_id, reason) = (before.id, Reason::TaskDeleted);
         let taken = Revocation { task_id, reason, keeps_unscheduled: false, changes_shape: false, next: NEVER, now };
         let held = self.revoke(&tx, &taken).await?;

@@ -12,6 +12,7 @@ cases!(
     ends_of_backfilled_runs_are_followed_where_they_matter,
     a_backfill_is_found_however_many_are_newer,
     a_backfill_ends_with_its_task,
+    a_backfill_waits_for_what_the_clock_says_is_to_come,
 );
 
 /// Of five seconds from then on.
@@ -195,4 +196,22 @@ async fn a_backfill_ends_with_its_task(world: World) {
         let ended = world.admin.backfills_of(world.owner.tenant_id, task.id, None, 1).await.remove(0);
         assert_eq!((ended.status.as_str(), ended.finished_at), ("cancelled", world.now), "{name}");
     }
+}
+
+/// It was asked for before the clock was set back.
+async fn a_backfill_waits_for_what_the_clock_says_is_to_come(world: World) {
+    let task = world.started(&World::every_second("filled")).await;
+    let second = world.now / 1_000 * 1_000 - 60_000;
+    world.admin.create_backfill(&backfill(&world, &task, second, 10), world.now).await.unwrap();
+    let advance = async |now: i64| {
+        let open = world.store.open_backfills(10).await.unwrap();
+        world.store.advance(&open[0], &|| world.id(), now).await.unwrap()
+    };
+    assert_eq!(advance(second - 1).await, 0);
+    assert_eq!((advance(second + 1_500).await, advance(second + 1_999).await), (2, 0), "the fires of 0 and 1 s");
+    assert_eq!(advance(second + 2_000).await, 1);
+    assert_eq!(advance(second + 9_000).await, 2, "to its end");
+    let rows = world.rows(task.id).await.into_iter().map(|log| log.dispatched.run);
+    let early: Vec<Run> = rows.filter(|run| run.due_time < run.fire_time).collect();
+    assert!(early.is_empty(), "{early:?}");
 }

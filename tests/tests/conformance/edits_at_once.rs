@@ -1,7 +1,7 @@
 //! Changes of a task while a node writes its fires ahead.
 
 use crate::fixture::{World, dispatch_of, edit, over};
-use carillon::domain::plan::{Window, plan};
+use carillon::domain::plan::{Plan, Window, plan};
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Status, Transition};
 use carillon::store::{NewRun, TaskView};
@@ -15,6 +15,7 @@ servers!(
     fires_that_are_written_while_their_task_is_edited_count_once,
     a_run_that_is_given_back_while_its_task_is_edited_does_not_count,
     a_run_that_is_dispatched_while_its_task_is_edited_is_not_overlooked,
+    a_run_that_is_cancelled_while_its_task_is_edited_counts,
 );
 
 /// Statements that wait for a lock, or go on for another reason.
@@ -37,14 +38,19 @@ fn locked(kind: Kind) -> &'static str {
     }
 }
 
+/// The task's next five fires.
+async fn coming(world: &World, task: &TaskView) -> Vec<Plan> {
+    let window = Window { now: world.now, until: world.now + 5_000, misfire_after_ms: 30_000, fires_max: 100 };
+    let tasks = world.store.tasks(&[task.id]).await.unwrap();
+    vec![plan(&tasks[0], window, || world.id()).unwrap()]
+}
+
 /// What PostgreSQL counts in a statement is what was there when that began, although it then waits for the row. A task that
 /// may fire so many times would stop too early.
 async fn fires_that_are_written_while_their_task_is_edited_count_once(kind: Kind) {
     let world = World::sql(kind).await;
     let task = world.started(&TaskSpec { max_fires: 9, ..World::every_second("task") }).await;
-    let window = Window { now: world.now, until: world.now + 5_000, misfire_after_ms: 30_000, fires_max: 100 };
-    let tasks = world.store.tasks(&[task.id]).await.unwrap();
-    let plans = vec![plan(&tasks[0], window, || world.id()).unwrap()];
+    let plans = coming(&world, &task).await;
     let database = world.database.as_ref().unwrap();
     let proxy = Proxy::to(&database.url).await;
     let (writer, now) = (over(&proxy, Duration::from_secs(8)).await, world.now);
@@ -125,4 +131,27 @@ async fn a_run_that_is_dispatched_while_its_task_is_edited_is_not_overlooked(kin
         Status::Dispatched => assert_eq!(row.stopping, Reason::TaskEdited, "{row:?}"),
         status => assert_eq!((status, row.run.revision), (Status::Init, world.task(task.id).await.revision)),
     }
+}
+
+/// A fire that a person cancels while its task is edited counts for `max_fires`, or is given up by the edit.
+async fn a_run_that_is_cancelled_while_its_task_is_edited_counts(kind: Kind) {
+    let world = World::sql(kind).await;
+    let task = world.started(&TaskSpec { max_fires: 9, ..World::every_second("task") }).await;
+    world.store.write_ahead(None, &coming(&world, &task).await, world.now).await.unwrap();
+    let run = world.rows(task.id).await.remove(0).dispatched.run;
+    assert_eq!(world.task(task.id).await.fires, 5);
+    let store = Arc::clone(&world.store);
+    let cancelled = Transition::of(&run, Status::Cancelled, Reason::CancelledManually);
+    edited(
+        &world,
+        &task,
+        "failures = 0 AND fire_time <",
+        async move { store.change(&[cancelled]).await.unwrap().len() },
+    )
+    .await;
+    let (row, fires) = (world.row(&run).await.dispatched.run, world.task(task.id).await.fires);
+    assert!(
+        matches!((row.reason, fires), (Reason::CancelledManually, 1) | (Reason::TaskEdited, 0)),
+        "{row:?}, {fires}"
+    );
 }

@@ -140,6 +140,21 @@ async fn a_clock_that_was_set_back_hides_no_heartbeat() {
     assert_eq!(registry.find(ExecutorId(2)).unwrap().heartbeat_at, 101_000);
 }
 
+#[tokio::test(start_paused = true)]
+async fn how_long_one_is_missing_counts_by_this_machine() {
+    let (registry, store) = (Registry::default(), Fake::default());
+    store.put(executor(1, 100_000));
+    look(&registry, &store, 100_000).await;
+    assert_eq!(registry.missing_for(ExecutorId(1)), None);
+    // The clock is set forward by a minute: its heartbeat looks old.
+    look(&registry, &store, 160_000).await;
+    tokio::time::advance(Duration::from_secs(3)).await;
+    assert_eq!(registry.missing_for(ExecutorId(1)), Some(Duration::from_secs(3)));
+    store.change(1, |executor, _| executor.heartbeat_at = 163_000);
+    look(&registry, &store, 163_000).await;
+    assert_eq!(registry.missing_for(ExecutorId(1)), None);
+}
+
 #[tokio::test]
 async fn an_earlier_reading_that_comes_later_says_nothing() {
     let registry = Registry::default();

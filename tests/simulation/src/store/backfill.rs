@@ -109,18 +109,21 @@ impl State {
         let room = (of.max_concurrent as usize).saturating_sub(open);
         let is_current =
             self.backfills.get(&of.id).is_some_and(|row| row.status == "open" && row.next_at == of.next_at);
-        if room == 0 || !is_current {
+        let until = of.range_until.min(now + 1);
+        let is_to_come = until < of.range_until && until <= of.next_at;
+        if room == 0 || !is_current || is_to_come {
             return 0;
         }
-        let candidates = task.schedule.fires(of.next_at, of.range_until, LOOK_MAX);
+        let candidates = task.schedule.fires(of.next_at, until, LOOK_MAX);
         let picked = self.pick(&task, &candidates, room);
         let count = picked.chosen.len() + picked.revived.len();
-        let ends = picked.next_at.is_none() && count == 0;
+        let is_done = picked.next_at.is_none() && until == of.range_until;
+        let ends = is_done && count == 0;
         if ends && open > 0 {
             // Written to the end; it ends with its last run.
             return 0;
         }
-        let next_at = picked.next_at.unwrap_or(of.range_until);
+        let next_at = picked.next_at.unwrap_or(until);
         let given = candidates.iter().take_while(|at| **at < next_at).copied();
         let given: Vec<i64> = given.filter(|at| self.taken(&task, *at).is_none_or(|row| never_ran(&row.run))).collect();
         if let Some(row) = self.tasks.get_mut(&task.id) {

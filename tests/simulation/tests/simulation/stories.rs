@@ -358,3 +358,26 @@ fn a_list_from_before_the_clock_was_set_back_vouches_for_nothing() {
         holds(seed, LEAD_MS, &plan);
     }
 }
+
+/// For a second the database's clock is behind by more than anyone may be silent. What executors wrote in that second makes none
+/// of them dead, at a node that did not read the clock meanwhile.
+#[test]
+fn a_second_of_another_time_makes_no_executor_dead() {
+    let back = |from| at(from, Fault::ClockSet { by: -34_325, undone_after: Some(1_098) });
+    for seed in [20_061, 1, 2, 3, 4, 5] {
+        holds(seed, LEAD_MS, &[back(40_295), back(60_295)]);
+    }
+}
+
+/// What is dispatched while the database's clock is far ahead, to executors that die, does not wait until the clock is there again.
+#[test]
+fn what_is_lost_while_the_clock_is_ahead_is_found() {
+    let plan = [
+        at(50_000, Fault::ClockSet { by: 136_179, undone_after: Some(9_437) }),
+        at(58_800, Fault::Kill { executor: 0, down: 2_000 }),
+        at(59_000, Fault::Kill { executor: 1, down: 3_000 }),
+    ];
+    for seed in 0..SEEDS {
+        holds(seed, LEAD_MS, &plan);
+    }
+}
