@@ -80,7 +80,7 @@ impl Runs {
             for candidate in batch {
                 outcomes.push(match candidate {
                     Ok(run) if run.item.accept_until < cluster_ms && !table.knows(run.key()) => {
-                        DispatchOutcome::TooLate
+                        table.refuse(run.key(), DispatchOutcome::TooLate, now_us)
                     }
                     Ok(run) => {
                         let ticket = run.ticket();

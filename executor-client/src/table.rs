@@ -28,6 +28,13 @@ const ENDED_KEEP_US: i64 = 150 * 1_000_000;
 /// Most ended runs remembered; beyond that, dispatches are refused as busy.
 const ENDED_MAX: usize = 2_000_000;
 
+/// How long a refused dispatch stays refused, monotonic µs: nodes give it to others at once, and the message may come again.
+/// Beyond its time it is too late in any case, unless the clock was set back.
+const REFUSED_KEEP_US: i64 = 60 * 1_000_000;
+
+/// Most refused dispatches remembered; beyond that, the oldest are forgotten.
+const REFUSED_MAX: usize = 200_000;
+
 /// How long a cancel that came before its run is remembered, monotonic µs.
 const CANCELLED_KEEP_US: i64 = 300 * 1_000_000;
 
@@ -88,6 +95,7 @@ pub(crate) struct Table {
     pub(crate) draining: bool,
     ended: Remembered,
     cancelled: Remembered,
+    refused: Remembered,
     held_max: usize,
 }
 
@@ -105,6 +113,7 @@ impl Table {
             draining: false,
             ended: Remembered::new(ENDED_KEEP_US, ENDED_MAX),
             cancelled: Remembered::new(CANCELLED_KEEP_US, CANCELLED_MAX),
+            refused: Remembered::new(REFUSED_KEEP_US, REFUSED_MAX),
             held_max,
         }
     }
@@ -130,13 +139,21 @@ impl Table {
             || self.counts.held >= self.held_max
             || self.live.len() >= LIVE_MAX
             || self.ended.is_full(now_us)
+            || self.refused.contains(key)
         {
-            return DispatchOutcome::Busy;
+            return self.refuse(key, DispatchOutcome::Busy, now_us);
         }
         let task = self.tasks.enter(run.item.task, run.is_exclusive());
         self.live.insert(key, State::Held(run, task));
         self.counts.held += 1;
         DispatchOutcome::Accepted
+    }
+
+    /// Refuses a dispatch, now and when its message comes again.
+    pub(crate) fn refuse(&mut self, key: RunKey, why: DispatchOutcome, now_us: i64) -> DispatchOutcome {
+        self.refused.make_room(now_us);
+        self.refused.insert(key, now_us);
+        why
     }
 
     /// Moves a due run to `Running`, if it is still held, has its turn and may start.

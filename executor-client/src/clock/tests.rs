@@ -95,6 +95,21 @@ fn a_dispatch_from_before_a_suspension_comes_too_late() {
     assert!((0..1_500).contains(&missing_us), "the clock is {missing_us} µs behind");
 }
 
+/// Its node has given it to another executor meanwhile.
+#[test]
+fn a_dispatch_that_was_refused_stays_so_when_its_message_comes_again() {
+    let (machine, journal) = (TestMachine::default(), TempDir::new().unwrap());
+    let runs = executor(&machine, &journal);
+    let (refused, other) = (run(5), DispatchItem { log: 2, ..run(5) });
+    assert_ne!(refused.log, other.log);
+    runs.journal_full.store(true, Relaxed);
+    assert_eq!(runs.dispatch(vec![refused.clone()]), [DispatchOutcome::Busy]);
+    runs.journal_full.store(false, Relaxed);
+    assert_eq!(runs.dispatch(vec![refused.clone(), other]), [DispatchOutcome::Busy, DispatchOutcome::Accepted]);
+    let next = DispatchItem { attempt: refused.attempt + 1, ..refused };
+    assert_eq!(runs.dispatch(vec![next]), [DispatchOutcome::Accepted], "another attempt may come back");
+}
+
 #[test]
 fn between_two_exchanges_a_clock_that_is_slewed_fast_lets_nothing_start_early() {
     let (machine, way_us) = (TestMachine::default(), 200);

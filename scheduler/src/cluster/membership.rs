@@ -173,6 +173,12 @@ impl Membership {
         self.clock.local_us() - self.sent_us.load(Ordering::Relaxed) <= self.offline_after_ms * 1_000
     }
 
+    /// Since when it has been in contact without a break by the clock now, ms; `None` while it is not.
+    pub fn in_contact_since(&self) -> Option<i64> {
+        let contact = self.contact();
+        contact.holds(self.clock.now_ms()).then_some(contact.since)
+    }
+
     /// Whether it may declare others dead, now: the view may be from before a pause.
     pub fn is_settled(&self) -> bool {
         self.view().settled && self.contact().judge(self.clock.now_ms(), self.offline_after_ms).0

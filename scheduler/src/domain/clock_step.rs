@@ -17,18 +17,31 @@ pub struct ClockReading {
     pub uncertainty_us: i64,
 }
 
+/// How far ahead of the cluster clock a machine's own clock was at its last process, and is now.
+pub type Readings = [Option<ClockReading>; 2];
+
 /// What the cluster clock said, epoch ms, before it was set back to `now` (epoch ms), as far as what nodes left behind shows it:
-/// the newest time that one of them was seen at, and how far ahead the clock of a machine was at its last process, and is now.
-/// A machine's own clock that was set forward looks the same.
+/// the newest time that one of them was seen at, and a machine's own clock. One that was itself set forward looks the same.
 #[must_use]
-pub fn set_back_from(newest: Option<i64>, [before, after]: [Option<ClockReading>; 2], now: i64) -> Option<i64> {
+pub fn set_back_from(newest: Option<i64>, readings: Readings, now: i64) -> Option<i64> {
     let seen = newest.filter(|newest| newest - now > AHEAD_MAX_MS);
-    let by_machine = before.zip(after).and_then(|(before, after)| {
-        let uncertain_ms = (before.uncertainty_us + after.uncertainty_us).div_euclid(1_000) + 1;
-        let by_ms = after.offset_ms - before.offset_ms;
-        (by_ms > CLOCK_STEP_MIN_MS + uncertain_ms).then_some(now + by_ms)
-    });
+    let by_machine = set_back_by(readings).filter(|by_ms| *by_ms > 0).map(|by_ms| now + by_ms);
     seen.max(by_machine)
+}
+
+/// How long ago, ms, it was that the cluster clock said `then` (epoch ms), if it has not been set forward since, as far as a
+/// machine's own clock shows it.
+#[must_use]
+pub fn passed_since(then: i64, readings: Readings, now: i64) -> i64 {
+    now - then + set_back_by(readings).map_or(0, |by_ms| by_ms.min(0))
+}
+
+/// By how much the cluster clock was set back between the readings, ms; negative if it was set forward.
+fn set_back_by([before, after]: Readings) -> Option<i64> {
+    let (before, after) = before.zip(after)?;
+    let uncertain_ms = (before.uncertainty_us + after.uncertainty_us).div_euclid(1_000) + 1;
+    let by_ms = after.offset_ms - before.offset_ms;
+    (by_ms.abs() > CLOCK_STEP_MIN_MS + uncertain_ms).then_some(by_ms)
 }
 
 #[cfg(test)]
@@ -55,5 +68,13 @@ mod tests {
         assert_eq!(set_back_from(Some(40_000), [ahead_by(1_930), ahead_by(-70)], now), None, "set forward");
         assert_eq!(set_back_from(Some(40_000), [None, ahead_by(9_000)], now), None);
         assert_eq!(set_back_from(Some(53_000), [ahead_by(0), ahead_by(2_000)], now), Some(53_000), "the later");
+    }
+
+    #[test]
+    fn time_that_was_set_forward_has_not_passed() {
+        assert_eq!(passed_since(10_000, [ahead_by(0), ahead_by(-104_000)], 115_000), 1_000);
+        assert_eq!(passed_since(10_000, [ahead_by(0), ahead_by(-200)], 115_000), 105_000, "that may be an error");
+        assert_eq!(passed_since(10_000, [None, ahead_by(-104_000)], 115_000), 105_000);
+        assert_eq!(passed_since(10_000, [ahead_by(0), ahead_by(104_000)], 115_000), 105_000, "set back");
     }
 }

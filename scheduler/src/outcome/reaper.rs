@@ -275,12 +275,14 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
 
     /// After this instant no executor accepts what was dispatched at that one, ms.
     fn accepted_by(&self, dispatched_at: i64) -> i64 {
-        // What is dispatched at a time that is still to come was so before the clock was set back, which broke this node's
-        // contact. Executors have followed the clock by when their leases by the old one have ended.
-        let is_to_come = dispatched_at > self.clock.now_ms() + TO_COME_MS;
-        let contact_since = self.membership.view().contact_since;
-        let at = if is_to_come { contact_since + 2 * self.settings.offline_after_ms } else { dispatched_at };
-        at + self.settings.accept_window_ms + MARGIN_MS
+        let accepted_for = self.settings.accept_window_ms + MARGIN_MS;
+        if dispatched_at <= self.clock.now_ms() + TO_COME_MS {
+            return dispatched_at + accepted_for;
+        }
+        // It was dispatched before the clock was set back, which broke this node's contact. Executors have followed the clock
+        // by when their leases by the old one have ended.
+        let contact = self.membership.in_contact_since();
+        contact.map_or(i64::MAX, |since| since + 2 * self.settings.offline_after_ms + accepted_for)
     }
 
     async fn fate(&self, end: ExecutorEnd, contact_since: i64) -> Fate {

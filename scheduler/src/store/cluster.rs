@@ -213,7 +213,7 @@ impl SqlStore {
         let clocks = [same_machine.and_then(|before| before.clock), node.clock];
         let told = known.iter().map(|known| known.set_back_from).max();
         let set_back_from = told.max(clock_step::set_back_from(newest, clocks, now)).unwrap_or(0);
-        if let Some(from) = newest.filter(|newest| now - newest > SILENCE_MS) {
+        if let Some(from) = newest.filter(|newest| clock_step::passed_since(*newest, clocks, now) > SILENCE_MS) {
             self.note_silence(&tx, from, now).await?;
         }
         let template = if before.is_some() {

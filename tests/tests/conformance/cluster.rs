@@ -98,6 +98,7 @@ async fn a_process_that_joins_finds_that_the_clock_was_set_back_meanwhile(world:
     let found = join("a", 1_940).await;
     assert!((now + 2_000..now + 32_000).contains(&found), "{found} at {now}");
     assert_eq!(join("c", 0).await, found, "the others are told");
+    assert_eq!(join("a", -90_000).await, found, "set forward");
 }
 
 async fn a_moment_ago(world: &World) -> i64 {

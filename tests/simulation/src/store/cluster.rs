@@ -36,7 +36,7 @@ impl ClusterStore for ModelStore {
             let clocks = [of_name.and_then(|row| row.state.clock), node.clock];
             let told = state.nodes.values().map(|row| row.state.set_back_from).max();
             let set_back_from = told.max(clock_step::set_back_from(newest, clocks, now)).unwrap_or(0);
-            if let Some(from) = newest.filter(|newest| now - newest > SILENCE_MS) {
+            if let Some(from) = newest.filter(|newest| clock_step::passed_since(*newest, clocks, now) > SILENCE_MS) {
                 let quiet = Silence { from, until: now, lived_until: 0, found_by: String::new(), decision: None };
                 state.silences.entry(from).or_insert(quiet);
                 state.change_rules(at);

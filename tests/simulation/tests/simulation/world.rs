@@ -474,8 +474,12 @@ impl World {
             let ahead = state.logs.values().map(|row| &row.run).filter(|run| is_ahead(run)).map(|run| run.task_id);
             let busy: BTreeSet<TaskId> = moving.iter().copied().chain(ahead).collect();
             let waits = |task| busy.contains(&task) && state.tasks[&task].view.spec.needs_permit();
-            let stuck =
-                |row: &&LogRow| !row.run.status.is_terminal() && row.run.due_time < since && !waits(row.run.task_id);
+            let is_late = |run: &Run| !run.status.is_terminal() && run.due_time < since;
+            // A parent waits for the last of its shards, which may be tried again later.
+            let open = |run: &&Run| !run.status.is_terminal() && !is_late(run);
+            let parents: BTreeSet<LogId> =
+                state.logs.values().map(|row| &row.run).filter(open).map(|run| run.parent_id).collect();
+            let stuck = |row: &&LogRow| is_late(&row.run) && !waits(row.run.task_id) && !parents.contains(&row.run.id);
             state.logs.values().filter(stuck).cloned().collect::<Vec<_>>()
         });
         self.stuck.lock().unwrap().extend(found);
