@@ -310,6 +310,8 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             accept_window_ms: ms(s.accept_window),
             offline_after_ms: ms(settings.executors.offline_after),
             abandon_after_ms: ms(settings.executors.abandon_after),
+            // Its last heartbeat may have come to the node an interval before the node's own last one.
+            kept_going_ms: ms(s.offline_after) + ms(settings.executors.heartbeat_interval),
             page_rows: PAGE_ROWS,
         },
         housekeeping: HousekeepingSettings {

@@ -23,52 +23,67 @@ pub struct View {
     pub contact_since: i64,
 }
 
-/// A cluster clock that goes back by more was set, ms.
+/// A cluster clock that gains or loses more on this machine's own between two heartbeats was set, ms.
 const CLOCK_STEP_MS: i64 = 1_000;
+
+/// An instant by both clocks, ms.
+#[derive(Debug, Clone, Copy)]
+struct At {
+    cluster: i64,
+    /// Since any instant.
+    local: i64,
+}
+
+impl At {
+    fn now(clock: &dyn Clock) -> Self {
+        Self { cluster: clock.now_ms(), local: clock.local_us().div_euclid(1_000) }
+    }
+}
 
 /// When this node's heartbeat was last committed: reading alone is not contact, since a database
 /// that accepts no writes accepts no heartbeats.
 #[derive(Debug)]
 struct Contact {
-    /// Start of the present unbroken contact, ms.
+    /// Start of the present unbroken contact, cluster ms.
     since: i64,
-    /// Last committed heartbeat, ms.
-    last: i64,
-    /// Last one before the present contact, ms.
+    /// Last committed heartbeat.
+    last: At,
+    /// Last one before the present contact, cluster ms.
     before: Option<i64>,
     /// A gap between heartbeats longer than this breaks the contact, ms.
     gap_max: i64,
 }
 
 impl Contact {
-    fn starting(now: i64, offline_after_ms: i64) -> Self {
-        Self { since: now, last: now, before: None, gap_max: offline_after_ms * 3 / 4 }
+    fn starting(now: At, offline_after_ms: i64) -> Self {
+        Self { since: now.cluster, last: now, before: None, gap_max: offline_after_ms * 3 / 4 }
     }
 
-    fn made(&mut self, now: i64) {
+    fn made(&mut self, now: At) {
         if !self.holds(now) {
-            self.before = Some(self.last);
-            self.since = now;
+            self.before = Some(self.last.cluster);
+            self.since = now.cluster;
         }
         self.last = now;
     }
 
-    /// A gap is an outage or a pause, or the cluster clock was set forward; a step back is the
-    /// clock, too. In each case all heartbeats look wrong for a while.
-    fn holds(&self, now: i64) -> bool {
-        now - self.last <= self.gap_max && now >= self.last - CLOCK_STEP_MS
+    /// A gap is an outage or a pause; where the two clocks disagree about it, the cluster clock was set. In each case all
+    /// heartbeats look wrong for a while. A clock that is set back by as much as a pause was long hides it from one alone.
+    fn holds(&self, now: At) -> bool {
+        let passed = now.local - self.last.local;
+        passed <= self.gap_max && (now.cluster - self.last.cluster - passed).abs() <= CLOCK_STEP_MS
     }
 
     /// Whether contact has held for `offline_after_ms`, and since when a heartbeat counts as alive.
-    fn judge(&self, now: i64, offline_after_ms: i64) -> (bool, i64) {
+    fn judge(&self, now: At, offline_after_ms: i64) -> (bool, i64) {
         let holds = self.holds(now);
-        let settled = holds && now - self.since >= offline_after_ms;
+        let settled = holds && now.cluster - self.since >= offline_after_ms;
         let reference = match (settled, holds) {
-            (true, _) => now,
+            (true, _) => now.cluster,
             (false, true) => self.before.unwrap_or(self.since),
-            (false, false) => self.last,
+            (false, false) => self.last.cluster,
         };
-        (settled, reference.min(now) - offline_after_ms)
+        (settled, reference.min(now.cluster) - offline_after_ms)
     }
 }
 
@@ -106,7 +121,7 @@ impl Membership {
             settled: false,
             contact_since: clock.now_ms(),
         };
-        let contact = Mutex::new(Contact::starting(clock.now_ms(), offline_after_ms));
+        let contact = Mutex::new(Contact::starting(At::now(&*clock), offline_after_ms));
         Ok(Self {
             me,
             store,
@@ -153,13 +168,13 @@ impl Membership {
         let sent_us = self.clock.local_us();
         let done = self.store.heartbeat(&self.me, &beat).await?;
         self.sent_us.fetch_max(sent_us, Ordering::Relaxed);
-        self.contact().made(self.clock.now_ms());
+        self.contact().made(At::now(&*self.clock));
         Ok(done)
     }
 
     /// When this node's heartbeat was last committed, epoch ms.
     pub fn last_beat(&self) -> i64 {
-        self.contact().last
+        self.contact().last.cluster
     }
 
     /// How old the heartbeat of a live node is at most, ms.
@@ -176,12 +191,12 @@ impl Membership {
     /// Since when it has been in contact without a break by the clock now, ms; `None` while it is not.
     pub fn in_contact_since(&self) -> Option<i64> {
         let contact = self.contact();
-        contact.holds(self.clock.now_ms()).then_some(contact.since)
+        contact.holds(At::now(&*self.clock)).then_some(contact.since)
     }
 
     /// Whether it may declare others dead, now: the view may be from before a pause.
     pub fn is_settled(&self) -> bool {
-        self.view().settled && self.contact().judge(self.clock.now_ms(), self.offline_after_ms).0
+        self.view().settled && self.contact().judge(At::now(&*self.clock), self.offline_after_ms).0
     }
 
     /// Reads who is alive; returns whether that changed.
@@ -190,8 +205,7 @@ impl Membership {
         self.compare_clocks(&nodes);
         let told = nodes.iter().map(|node| node.set_back_from).max().unwrap_or(0);
         self.set_back_from.fetch_max(told, Ordering::Relaxed);
-        let now = self.clock.now_ms();
-        let (settled, alive_since) = self.contact().judge(now, self.offline_after_ms);
+        let (settled, alive_since) = self.contact().judge(At::now(&*self.clock), self.offline_after_ms);
         let before = self.view();
         let view = self.judge(&nodes, &before, settled, alive_since);
         let changed = view.live != before.live;
@@ -263,33 +277,50 @@ impl Membership {
 
 #[cfg(test)]
 mod tests {
-    use super::Contact;
+    use super::{At, Contact};
+
+    /// When the database's clock is so far ahead of the local one.
+    fn at(cluster: i64, ahead: i64) -> At {
+        At { cluster, local: cluster - ahead }
+    }
 
     #[test]
     fn after_an_outage_no_executor_expires_before_a_whole_time_out() {
-        let mut contact = Contact::starting(0, 10_000);
+        let mut contact = Contact::starting(at(0, 0), 10_000);
         for now in (3_000..=12_000).step_by(3_000) {
-            contact.made(now);
+            contact.made(at(now, 0));
         }
-        assert_eq!(contact.judge(12_500, 10_000), (true, 2_500));
+        assert_eq!(contact.judge(at(12_500, 0), 10_000), (true, 2_500));
         // Out of contact: the last heartbeats that could have been seen count.
-        assert_eq!(contact.judge(25_000, 10_000), (false, 2_000));
-        contact.made(32_000);
-        assert_eq!(contact.judge(33_000, 10_000), (false, 2_000));
+        assert_eq!(contact.judge(at(25_000, 0), 10_000), (false, 2_000));
+        contact.made(at(32_000, 0));
+        assert_eq!(contact.judge(at(33_000, 0), 10_000), (false, 2_000));
         for now in [35_000, 38_000, 41_000] {
-            contact.made(now);
-            assert!(!contact.judge(now, 10_000).0);
+            contact.made(at(now, 0));
+            assert!(!contact.judge(at(now, 0), 10_000).0);
         }
-        contact.made(42_500);
-        assert_eq!(contact.judge(42_500, 10_000), (true, 32_500));
+        contact.made(at(42_500, 0));
+        assert_eq!(contact.judge(at(42_500, 0), 10_000), (true, 32_500));
     }
 
     #[test]
     fn a_clock_that_is_set_back_breaks_contact() {
-        let mut contact = Contact::starting(100_000, 10_000);
-        contact.made(103_000);
-        assert_eq!(contact.judge(50_000, 10_000), (false, 40_000));
-        contact.made(50_000);
-        assert_eq!(contact.judge(51_000, 10_000), (false, 41_000));
+        let mut contact = Contact::starting(at(100_000, 0), 10_000);
+        contact.made(at(103_000, 0));
+        assert_eq!(contact.judge(at(50_000, -54_000), 10_000), (false, 40_000));
+        contact.made(at(50_000, -54_000));
+        assert_eq!(contact.judge(at(51_000, -54_000), 10_000), (false, 41_000));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_hides_no_pause_and_makes_none() {
+        let mut contact = Contact::starting(at(100_000, 0), 10_000);
+        for now in [103_000, 106_000, 109_000, 112_000] {
+            contact.made(at(now, 0));
+        }
+        assert!(contact.judge(at(114_000, 0), 10_000).0);
+        assert!(!contact.holds(at(115_000, -16_000)), "a pause of 19 s, set back by 16 s");
+        assert!(!contact.holds(at(117_000, 2_000)), "set forward by 2 s");
+        assert!(contact.holds(at(117_000, 900)), "servers may differ by so much");
     }
 }

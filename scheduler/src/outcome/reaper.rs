@@ -33,6 +33,8 @@ pub struct ReaperSettings {
     pub offline_after_ms: i64,
     /// Executors silent for longer have stopped what they ran.
     pub abandon_after_ms: i64,
+    /// How long after its last heartbeat that was committed a node that has lost its database may tell an executor to go on.
+    pub kept_going_ms: i64,
     /// Runs in memory at once; the round goes on behind them: long runs that are well hide no lost ones. As many of the older
     /// runs that go on are looked at in a round; the next round goes on behind them.
     pub page_rows: u64,
@@ -293,17 +295,17 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         // While the database was away no heartbeat could be committed, and executors went on. Nor may what a clock wrote that was
         // set back for a moment make one silent for longer than it has been missing here.
         let missing = self.registry.missing_for(end.id).and_then(|missing| i64::try_from(missing.as_millis()).ok());
-        let online_until = missing.map_or(i64::MIN, |missing_ms| now - missing_ms - self.settings.offline_after_ms);
+        let online_until = missing.map_or(i64::MIN, |missing_ms| now - missing_ms - self.membership.offline_after_ms());
         let last_heard = end.heartbeat_at.max(contact_since).max(online_until);
         let silent_ms = now - last_heard;
         if silent_ms <= self.settings.offline_after_ms {
             return Fate { starts_nothing_after: None, dead: false };
         }
-        // A node that has just lost its database may have kept it going for one time-out more.
-        let kept_going = self.settings.offline_after_ms;
-        let dead = silent_ms > self.settings.abandon_after_ms + kept_going + MARGIN_MS || self.is_seen_gone(&end).await;
+        let kept_going_ms = self.settings.kept_going_ms;
+        let dead =
+            silent_ms > self.settings.abandon_after_ms + kept_going_ms + MARGIN_MS || self.is_seen_gone(&end).await;
         // Of a process that is gone nothing that is due from now on has started.
-        let lease_ends = if dead { now } else { last_heard + self.settings.offline_after_ms + kept_going };
+        let lease_ends = if dead { now } else { last_heard + self.settings.offline_after_ms + kept_going_ms };
         Fate { starts_nothing_after: Some(lease_ends.max(self.done_before())), dead }
     }
 

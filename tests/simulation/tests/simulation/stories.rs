@@ -381,3 +381,16 @@ fn what_is_lost_while_the_clock_is_ahead_is_found() {
         holds(seed, LEAD_MS, &plan);
     }
 }
+
+/// The database's clock is set back by about as much as a node stood still: to the node all seems to be as it was. What it hears
+/// then was said before.
+#[test]
+fn a_clock_that_is_set_back_hides_no_pause() {
+    let plan = [
+        at(43_033, Fault::Pause { node: 0, down: 19_086 }),
+        at(61_862, Fault::ClockSet { by: -16_097, undone_after: Some(13_776) }),
+    ];
+    for seed in [20_284, 1, 2, 3, 4, 5] {
+        holds(seed, LEAD_MS, &plan);
+    }
+}

@@ -200,6 +200,7 @@ fn engine_settings() -> EngineSettings {
             accept_window_ms: 3_000,
             offline_after_ms: OFFLINE_AFTER_MS,
             abandon_after_ms: OFFLINE_AFTER_MS,
+            kept_going_ms: OFFLINE_AFTER_MS,
             page_rows: PAGE_ROWS,
         },
         housekeeping: HousekeepingSettings { retain_ms: 86_400_000, lease_ttl_ms: 70_000 },
