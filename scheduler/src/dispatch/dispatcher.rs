@@ -5,6 +5,7 @@
 //! others (`admit`), runs over their tenant's quota (`rate_limit`), the executor that takes a run (`choose`), the step
 //! to DISPATCHED (here), the messages (`send`).
 
+use super::admit::Admitted;
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
 use super::{Canceller, EndedRuns, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
@@ -166,14 +167,19 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
 
     /// Runs that may only run so many at once: they ask for rows that other nodes may hold, so nothing waits for them that
     /// needs no such row, neither the rest of their batch nor the next batches.
-    async fn dispatch_bounded(&self, bounded: Vec<OutgoingRun>, under_way: UnderWay) {
+    async fn dispatch_bounded(&self, bounded: Vec<OutgoingRun>, mut under_way: UnderWay) {
         if bounded.is_empty() {
             return;
         }
         // Fails only when the semaphore is closed, which never happens; the loader would find their rows again.
         let Ok(asking) = self.asking.acquire().await else { return };
         match self.admit(bounded).await {
-            Ok(admitted) => self.dispatch_admitted(admitted, under_way, asking).await,
+            Ok(Admitted { ready, held_up, limits }) => {
+                let held_back = under_way.part(held_up.iter().map(|outgoing| outgoing.run.id));
+                // What has its permit does not wait for executors at which the others have runs stopped.
+                let go = self.dispatch_admitted(ready, under_way, asking);
+                join(go, self.hold_up(held_up, &limits, held_back)).await;
+            }
             Err((runs, error)) => self.postpone(runs, &error),
         }
     }

@@ -358,3 +358,15 @@ fn a_list_from_before_the_clock_was_set_back_vouches_for_nothing() {
         holds(seed, LEAD_MS, &plan);
     }
 }
+
+/// A run has an earlier one of its task stopped, whose executor does not answer: what has got its permit with it goes out
+/// meanwhile.
+#[test]
+fn nothing_waits_for_the_answer_of_an_executor_that_others_stop_runs_at() {
+    let silent = |executor, from| at(from, Fault::Island { executor, down: 6_000 });
+    keeps(
+        "P11 a permit is used",
+        LEAD_MS,
+        &[silent(0, 19_500), silent(1, 34_500), silent(0, 49_500), silent(1, 64_500)],
+    );
+}

@@ -111,7 +111,17 @@ impl Evidence<'_> {
                 ((at + begin).min(self.clock.first(shown + begin)), (at + end).max(self.clock.last(shown + end)));
             begin <= until && from <= end + HELD_BACK_MS
         };
-        tenant == self.world.tenants[0].owner.tenant_id && self.world.operations.iter().any(holds)
+        tenant == self.world.tenants[0].owner.tenant_id
+            && (self.world.operations.iter().any(holds) || self.has_bound(from, until))
+    }
+
+    /// Whether a bound stood in this time. People set it through a node: while none can work, that is later than they want.
+    fn has_bound(&self, from: i64, until: i64) -> bool {
+        let rebounds = &self.state.rebounds;
+        rebounds.iter().enumerate().filter(|(_, bound)| bound.most > 0 && bound.at <= until).any(|(place, bound)| {
+            let next = rebounds[place + 1..].iter().find(|other| other.of == bound.of);
+            next.is_none_or(|next| from <= next.at + HELD_BACK_MS)
+        })
     }
 
     /// Whether the tenant itself had more to do then than it may expect to be done in time.
