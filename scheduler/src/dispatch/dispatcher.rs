@@ -60,6 +60,9 @@ const STORE_PAUSE_MS: i64 = 200;
 /// An executor that could not be reached is left out of routing for this long. ms.
 pub(super) const AVOID_MS: i64 = 5_000;
 
+/// A message that is sent now has arrived after this long. ms.
+const ARRIVES_MS: i64 = 500;
+
 /// Marks of unknown effect remembered at most.
 const UNCONFIRMED_MAX: usize = 100_000;
 
@@ -303,9 +306,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 id: outgoing.run.id,
                 version: outgoing.run.version,
                 executor_id: executor.id,
-                // The acceptance window begins with the first try to mark: it may have been committed,
-                // and others count from there.
-                dispatched_at: *self.unconfirmed.entry((outgoing.run.id, outgoing.run.version)).or_insert(now),
+                dispatched_at: self.marked_since((outgoing.run.id, outgoing.run.version), now),
                 refused: outgoing.refused_attempt(),
             })
             .collect();
@@ -335,6 +336,17 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 Err((open.into_iter().map(|a| a.outgoing.run).collect(), error))
             }
         }
+    }
+
+    /// The acceptance window begins with the first try to mark: it may have been committed, and others count from there. When
+    /// no message would be accepted by that any more, it begins anew: a mark that was committed then is not this one, and is
+    /// the reaper's.
+    fn marked_since(&self, mark: (LogId, i64), now: i64) -> i64 {
+        let mut since = self.unconfirmed.entry(mark).or_insert(now);
+        if now + ARRIVES_MS >= *since + self.settings.accept_window_ms {
+            *since = now;
+        }
+        *since
     }
 
     /// What no executor took: it waits while there is time, then the failure strategy speaks. What

@@ -88,7 +88,7 @@ pub fn check(world: &World) -> Vec<Broken> {
 }
 
 /// Where a standby without the last commits has taken over, attempts and edits may be forgotten: of runs that fire before
-/// this instant (epoch ms) less is promised.
+/// this instant (true time, epoch ms) less is promised.
 fn weakened_until(world: &World) -> Option<i64> {
     let is_lossy = |planned: &&Planned| matches!(planned.fault, Fault::LostCommits { .. });
     let until = world.faults.iter().filter(is_lossy).map(Planned::until).max()?;
@@ -97,7 +97,7 @@ fn weakened_until(world: &World) -> Option<i64> {
 
 impl Evidence<'_> {
     fn fires_after(&self, log: LogId, at: i64) -> bool {
-        self.state.logs.get(&log).is_some_and(|row| row.run.fire_time > at)
+        self.state.logs.get(&log).is_some_and(|row| self.clock.first(row.run.fire_time) > at)
     }
 
     /// Whether this change was lost after its answer, with the last commits.
