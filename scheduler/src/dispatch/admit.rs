@@ -6,12 +6,23 @@ use crate::domain::permit::{Bounds, Limit, PermitRequest};
 use crate::domain::task::BlockStrategy;
 use crate::domain::{LogId, Reason, Run, Status, Task, TaskId, Transition};
 use crate::metrics::METRICS;
+use crate::queue::UnderWay;
 use crate::store::{DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 /// How long a request for permits may take, so that a run that gets one starts on time, ms.
 const ASK_MS: i64 = 100;
+
+/// What became of runs that asked for permits.
+pub(super) struct Admitted {
+    /// They got one, or need none.
+    pub(super) ready: Vec<OutgoingRun>,
+    /// They did not.
+    pub(super) held_up: Vec<OutgoingRun>,
+    /// Why not.
+    pub(super) limits: HashMap<LogId, Limit>,
+}
 
 impl DispatchSettings {
     /// What is due later than this from now asks for a permit early, and gets at most half of them, ms: long enough that a
@@ -41,8 +52,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         (bounded, free)
     }
 
-    /// Lets those through that get a permit; the others wait, are discarded, or have earlier runs stopped for them.
-    pub(super) async fn admit(&self, mut bounded: Vec<OutgoingRun>) -> Result<Vec<OutgoingRun>, Failed> {
+    /// Lets those through that get a permit.
+    pub(super) async fn admit(&self, mut bounded: Vec<OutgoingRun>) -> Result<Admitted, Failed> {
         let (rules, now) = (self.rules.now(), self.clock.now_ms());
         let early_ms = self.settings.early_ms();
         bounded.sort_by_key(|outgoing| (Reverse(outgoing.run.priority), outgoing.run.due_time, outgoing.run.id));
@@ -84,10 +95,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         for outgoing in &admitted {
             self.queue.blocked.leave(&outgoing.run);
         }
-        if let Err(error) = self.hold_up(held_up, &granted.held_up).await {
-            tracing::warn!(%error, "earlier runs not looked at; the next look does");
-        }
-        Ok(admitted.into_iter().map(|outgoing| OutgoingRun { has_permit: true, ..outgoing }).collect())
+        let ready = admitted.into_iter().map(|outgoing| OutgoingRun { has_permit: true, ..outgoing }).collect();
+        Ok(Admitted { ready, held_up, limits: granted.held_up })
     }
 
     /// Takes what may have a chance now out of waiting; what a later run covers ends.
@@ -111,8 +120,30 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         self.queue.push_at(looked.again.into_iter().map(|run| (now, run)));
     }
 
-    /// What did not get a permit: it waits, unless its block strategy says otherwise.
-    async fn hold_up(&self, outgoing_runs: Vec<OutgoingRun>, limits: &HashMap<LogId, Limit>) -> Result<(), StoreError> {
+    /// What did not get a permit waits, is discarded, or has earlier runs stopped for it. It counts as under way until it
+    /// waits; what has others stopped, until their executors have answered, or are found to be out of reach.
+    pub(super) async fn hold_up(
+        &self,
+        outgoing_runs: Vec<OutgoingRun>,
+        limits: &HashMap<LogId, Limit>,
+        mut under_way: UnderWay,
+    ) {
+        let (covering, covered_runs) = self.let_wait(outgoing_runs, limits).await;
+        let _asking = under_way.part(covering);
+        drop(under_way);
+        if !covered_runs.is_empty()
+            && let Err(error) = self.canceller.stop(covered_runs, Reason::Covered).await
+        {
+            tracing::warn!(%error, "earlier runs not stopped; the next try does");
+        }
+    }
+
+    /// Lets them wait, or ends them; answers which of them have others stopped, and which others.
+    async fn let_wait(
+        &self,
+        outgoing_runs: Vec<OutgoingRun>,
+        limits: &HashMap<LogId, Limit>,
+    ) -> (Vec<LogId>, Vec<DispatchedRun>) {
         let now = self.clock.now_ms();
         let asks_about = |outgoing: &&OutgoingRun| {
             outgoing.task.blocks_app()
@@ -121,12 +152,11 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         };
         let tasks: BTreeSet<TaskId> =
             outgoing_runs.iter().filter(asks_about).map(|outgoing| outgoing.task.id).collect();
-        let earlier = self.earlier_runs(tasks).await;
-        let (found, error) = match earlier {
-            Ok(found) => (found, None),
-            Err(error) => (HashMap::new(), Some(error)),
-        };
-        let (mut steps, mut covered_runs) = (Vec::new(), Vec::new());
+        let found = self.earlier_runs(tasks).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "earlier runs not looked at; the next try does");
+            HashMap::new()
+        });
+        let (mut steps, mut covering, mut covered_runs) = (Vec::new(), Vec::new(), Vec::new());
         for OutgoingRun { run, task, .. } in outgoing_runs {
             let before = |holder: &&DispatchedRun| holder.run.id != run.id && holder.run.due_time <= run.due_time;
             let holders: Vec<&DispatchedRun> = found.get(&task.id).into_iter().flatten().filter(before).collect();
@@ -139,6 +169,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                     continue;
                 }
                 (BlockStrategy::CoverEarly, Some(_)) if run.due_time <= now => {
+                    covering.push(run.id);
                     covered_runs.extend(holders.into_iter().filter(|holder| !holder.is_stopping()).cloned());
                 }
                 _ => {}
@@ -147,10 +178,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             self.queue.blocked.block(run, &task, limit, now);
         }
         self.change(steps).await;
-        if !covered_runs.is_empty() {
-            self.canceller.stop(covered_runs, Reason::Covered).await?;
-        }
-        error.map_or(Ok(()), Err)
+        (covering, covered_runs)
     }
 
     async fn earlier_runs(&self, tasks: BTreeSet<TaskId>) -> Result<HashMap<TaskId, Vec<DispatchedRun>>, StoreError> {

@@ -5,6 +5,7 @@
 //! others (`admit`), runs over their tenant's quota (`rate_limit`), the executor that takes a run (`choose`), the step
 //! to DISPATCHED (here), the messages (`send`).
 
+use super::admit::Admitted;
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
 use super::{Canceller, EndedRuns, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
@@ -58,6 +59,9 @@ const STORE_PAUSE_MS: i64 = 200;
 
 /// An executor that could not be reached is left out of routing for this long. ms.
 pub(super) const AVOID_MS: i64 = 5_000;
+
+/// A message that is sent now has arrived after this long. ms.
+const ARRIVES_MS: i64 = 500;
 
 /// Marks of unknown effect remembered at most.
 const UNCONFIRMED_MAX: usize = 100_000;
@@ -166,14 +170,19 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
 
     /// Runs that may only run so many at once: they ask for rows that other nodes may hold, so nothing waits for them that
     /// needs no such row, neither the rest of their batch nor the next batches.
-    async fn dispatch_bounded(&self, bounded: Vec<OutgoingRun>, under_way: UnderWay) {
+    async fn dispatch_bounded(&self, bounded: Vec<OutgoingRun>, mut under_way: UnderWay) {
         if bounded.is_empty() {
             return;
         }
         // Fails only when the semaphore is closed, which never happens; the loader would find their rows again.
         let Ok(asking) = self.asking.acquire().await else { return };
         match self.admit(bounded).await {
-            Ok(admitted) => self.dispatch_admitted(admitted, under_way, asking).await,
+            Ok(Admitted { ready, held_up, limits }) => {
+                let held_back = under_way.part(held_up.iter().map(|outgoing| outgoing.run.id));
+                // What has its permit does not wait for executors at which the others have runs stopped.
+                let go = self.dispatch_admitted(ready, under_way, asking);
+                join(go, self.hold_up(held_up, &limits, held_back)).await;
+            }
             Err((runs, error)) => self.postpone(runs, &error),
         }
     }
@@ -297,9 +306,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 id: outgoing.run.id,
                 version: outgoing.run.version,
                 executor_id: executor.id,
-                // The acceptance window begins with the first try to mark: it may have been committed,
-                // and others count from there.
-                dispatched_at: *self.unconfirmed.entry((outgoing.run.id, outgoing.run.version)).or_insert(now),
+                dispatched_at: self.marked_since((outgoing.run.id, outgoing.run.version), now),
                 refused: outgoing.refused_attempt(),
             })
             .collect();
@@ -329,6 +336,17 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 Err((open.into_iter().map(|a| a.outgoing.run).collect(), error))
             }
         }
+    }
+
+    /// The acceptance window begins with the first try to mark: it may have been committed, and others count from there. When
+    /// no message would be accepted by that any more, it begins anew: a mark that was committed then is not this one, and is
+    /// the reaper's.
+    fn marked_since(&self, mark: (LogId, i64), now: i64) -> i64 {
+        let mut since = self.unconfirmed.entry(mark).or_insert(now);
+        if now + ARRIVES_MS >= *since + self.settings.accept_window_ms {
+            *since = now;
+        }
+        *since
     }
 
     /// What no executor took: it waits while there is time, then the failure strategy speaks. What

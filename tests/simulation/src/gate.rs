@@ -24,7 +24,7 @@ pub struct Gate {
 }
 
 /// How long a node waits for a statement at most, ms, as its connections have it.
-const STATEMENT_TIMEOUT_MS: u64 = 5_000;
+pub const STATEMENT_MAX_MS: i64 = 5_000;
 
 /// Few calls have more statements.
 const STATEMENTS_MAX: i64 = 16;
@@ -159,7 +159,7 @@ impl Gate {
 
     /// What has been given up ends so.
     pub(super) async fn not_answered(&self, action: &'static str) -> StoreError {
-        tokio::time::sleep(Duration::from_millis(STATEMENT_TIMEOUT_MS)).await;
+        tokio::time::sleep(Duration::from_millis(STATEMENT_MAX_MS as u64)).await;
         StoreError::new(StoreErrorKind::Unavailable, action, "no answer in time, and nothing done")
     }
 

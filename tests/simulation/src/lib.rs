@@ -25,7 +25,7 @@ pub mod transport;
 pub use clock::{ClockStep, SimClock, SimTime};
 pub use dice::Dice;
 pub use executor::{Ledger, MachineParts, NodeServer, SimExecutor};
-pub use gate::Gate;
+pub use gate::{Gate, STATEMENT_MAX_MS};
 pub use net::{Endpoint, Net};
 pub use store::{ModelStore, SimStore};
 pub use trace::Trace;

@@ -1,6 +1,7 @@
 //! INIT and RETRY rows → the queue of one node.
 
 use super::ModelStore;
+use super::history::Claim;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
 use carillon::domain::{LogId, NodeId, Run, Status, TaskId, Trigger};
@@ -116,7 +117,10 @@ impl State {
     fn claim_one(&mut self, node: NodeId, run: &Run, now: i64, at: i64) -> bool {
         let Some(row) = self.logs.get(&run.id) else { return false };
         if row.run.version == run.version && row.run.status.is_claimable() {
-            let reason = row.run.reason;
+            let (reason, due_time) = (row.run.reason, row.run.due_time);
+            if row.run.attempt == 0 && row.run.failures == 0 {
+                self.claims.insert(run.id, Claim { at: now, due_time, reason });
+            }
             if let Some(row) = self.step(run.id, Status::Queued, reason, at) {
                 row.node_id = node;
                 row.queued_at = now;

@@ -33,6 +33,17 @@ pub struct DispatchMark {
     pub at: i64,
 }
 
+/// The last claim of a run before its first dispatch.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim {
+    /// When, by the clock of the node that claimed it, ms.
+    pub at: i64,
+    /// When it was due then, ms.
+    pub due_time: i64,
+    /// What its row said until then.
+    pub reason: Reason,
+}
+
 /// The end of an attempt, as the database saw it.
 #[derive(Debug, Clone, Copy)]
 pub struct End {
@@ -98,6 +109,45 @@ pub struct Stay {
     pub from: i64,
     /// Until when.
     pub to: i64,
+}
+
+/// A queued run had a permit.
+#[derive(Debug, Clone, Copy)]
+pub struct Grant {
+    /// Which.
+    pub log: LogId,
+    /// Since when.
+    pub from: i64,
+    /// Until it was dispatched, or the permit counted no more.
+    pub to: i64,
+}
+
+/// Every permit that a queued run had.
+#[derive(Debug, Clone, Default)]
+pub struct Grants {
+    all: Vec<Grant>,
+    /// Places of those that go on.
+    open: BTreeMap<LogId, usize>,
+}
+
+impl Grants {
+    /// All of them, in the order of their beginnings.
+    #[must_use]
+    pub fn all(&self) -> &[Grant] {
+        &self.all
+    }
+
+    pub(super) fn begin(&mut self, log: LogId, from: i64) {
+        self.end(log, from);
+        self.open.insert(log, self.all.len());
+        self.all.push(Grant { log, from, to: i64::MAX });
+    }
+
+    pub(super) fn end(&mut self, log: LogId, at: i64) {
+        if let Some(place) = self.open.remove(&log) {
+            self.all[place].to = at;
+        }
+    }
 }
 
 /// Every stay in a queue.

@@ -27,7 +27,7 @@ mod sqlite;
 mod statistics;
 mod unscheduled_runs;
 
-pub use history::{Bounded, DispatchMark, End, Follow, Move, Rebound, Redefinition, Stay, Stays};
+pub use history::{Bounded, Claim, DispatchMark, End, Follow, Grant, Grants, Move, Rebound, Redefinition, Stay, Stays};
 pub use rows::{Link, LogRow, State, TaskRow};
 pub use sim_store::SimStore;
 pub use statistics::FiguresRow;

@@ -12,7 +12,7 @@ use carillon::store::{DispatchedRun, PermitStore, Result};
 #[async_trait]
 impl PermitStore for ModelStore {
     async fn acquire(&self, asks: &[PermitRequest]) -> Result<Granted> {
-        self.call("acquire permits", |state, _| {
+        self.call("acquire permits", |state, now| {
             let standing = |ask: &PermitRequest| {
                 let run = state.logs.get(&ask.id).map(|row| &row.run)?;
                 let permit_version = state.permits.get(&ask.id).map_or(0, |permit| permit.version);
@@ -21,6 +21,9 @@ impl PermitStore for ModelStore {
             let (granted, changes) = grant(asks, &standing, state.held());
             for (ask, is_granted) in changes {
                 let version = if is_granted { ask.version } else { -ask.version };
+                if is_granted {
+                    state.grants.begin(ask.id, now);
+                }
                 state.permits.insert(ask.id, PermitRequest { version, ..*ask });
             }
             Ok(granted)
@@ -29,10 +32,11 @@ impl PermitStore for ModelStore {
     }
 
     async fn release(&self, ids: &[LogId]) -> Result<()> {
-        self.call("release permits", |state, _| {
+        self.call("release permits", |state, now| {
             for id in ids {
                 if let Some(ask) = state.permits.get_mut(id).filter(|ask| ask.version > 0) {
                     ask.version = -ask.version;
+                    state.grants.end(*id, now);
                 }
             }
             Ok(())

@@ -1,6 +1,6 @@
 //! The tables, and the one function through which a run changes its state.
 
-use super::history::{DispatchMark, End, Follow, Move, Rebound, Redefinition, Stays};
+use super::history::{Claim, DispatchMark, End, Follow, Grants, Move, Rebound, Redefinition, Stays};
 use super::statistics::{CountingRow, FiguresRow};
 use carillon::domain::permit::PermitRequest;
 use carillon::domain::quota::Quotas;
@@ -74,6 +74,8 @@ pub struct State {
     /// All that is seen of executors that are in SQLite: where they listen.
     pub(super) addresses: BTreeMap<ExecutorId, String>,
     pub(super) joined: u64,
+    /// How each run was claimed before it was dispatched for the first time.
+    pub claims: BTreeMap<LogId, Claim>,
     /// Every dispatch: (log, attempt).
     pub dispatch_marks: BTreeMap<(LogId, i32), DispatchMark>,
     /// How each attempt ended: (log, attempt).
@@ -86,6 +88,8 @@ pub struct State {
     pub rebounds: Vec<Rebound>,
     /// Who joined and left when, in order.
     pub moves: Vec<Move>,
+    /// When runs had permits and were not dispatched.
+    pub grants: Grants,
     /// Where runs were queued.
     pub stays: Stays,
     /// Steps that the state machine forbids.
@@ -300,7 +304,10 @@ impl State {
         }
         match run.status {
             Status::Dispatched => drop(self.ends.insert((id, run.attempt), End { to, reason, at: now })),
-            Status::Queued => self.stays.end(id, now),
+            Status::Queued => {
+                self.stays.end(id, now);
+                self.grants.end(id, now);
+            }
             _ => {}
         }
         self.events.push(line);

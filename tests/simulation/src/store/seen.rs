@@ -1,7 +1,7 @@
 //! What is seen of the rows in SQLite: triggers write down each change, in order, and after each call it is read into the
 //! model's tables. So whoever judges a simulation looks at the same types, and at the same things that rows forget.
 
-use super::history::{Bounded, DispatchMark, End, Follow, Move, Rebound};
+use super::history::{Bounded, Claim, DispatchMark, End, Follow, Move, Rebound};
 use super::rows::{Link, LogRow, State, TaskRow};
 use carillon::domain::quota::Quotas;
 use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Status, TaskId, TenantId};
@@ -15,16 +15,21 @@ pub(super) const TRIGGERS: &[&str] = &[
     "CREATE TABLE seen (number INTEGER PRIMARY KEY, what TEXT NOT NULL, id INTEGER NOT NULL, facts TEXT NOT NULL)",
     "CREATE TRIGGER seen_log AFTER INSERT ON task_log BEGIN INSERT INTO seen (what, id, facts) VALUES ('log', NEW.id, \
      json_array(NULL, json_array(NEW.status, NEW.reason, NEW.attempt, NEW.version, NEW.revision, NEW.executor_id, \
-     NEW.node_id))); END",
+     NEW.node_id, NEW.failures, NEW.due_time, NEW.queued_at))); END",
     "CREATE TRIGGER seen_step AFTER UPDATE ON task_log BEGIN INSERT INTO seen (what, id, facts) VALUES ('log', NEW.id, \
-     json_array(json_array(OLD.status, OLD.reason, OLD.attempt, OLD.version, OLD.revision, OLD.executor_id, OLD.node_id), \
-     json_array(NEW.status, NEW.reason, NEW.attempt, NEW.version, NEW.revision, NEW.executor_id, NEW.node_id))); END",
+     json_array(json_array(OLD.status, OLD.reason, OLD.attempt, OLD.version, OLD.revision, OLD.executor_id, OLD.node_id, \
+     OLD.failures, OLD.due_time, OLD.queued_at), json_array(NEW.status, NEW.reason, NEW.attempt, NEW.version, \
+     NEW.revision, NEW.executor_id, NEW.node_id, NEW.failures, NEW.due_time, NEW.queued_at))); END",
     "CREATE TRIGGER seen_log_gone AFTER DELETE ON task_log BEGIN INSERT INTO seen (what, id, facts) \
      VALUES ('log gone', OLD.id, 'null'); END",
     "CREATE TRIGGER seen_attempt AFTER INSERT ON task_log_attempt BEGIN INSERT INTO seen (what, id, facts) \
      VALUES ('attempt', NEW.log_id, 'null'); END",
     "CREATE TRIGGER seen_attempt_gone AFTER DELETE ON task_log_attempt BEGIN INSERT INTO seen (what, id, facts) \
      VALUES ('attempt', OLD.log_id, 'null'); END",
+    "CREATE TRIGGER seen_permit AFTER INSERT ON permit BEGIN INSERT INTO seen (what, id, facts) \
+     VALUES ('permit', NEW.id, NEW.version); END",
+    "CREATE TRIGGER seen_permit_back AFTER UPDATE OF version ON permit BEGIN INSERT INTO seen (what, id, facts) \
+     VALUES ('permit', NEW.id, NEW.version); END",
     "CREATE TRIGGER seen_task AFTER INSERT ON task BEGIN INSERT INTO seen (what, id, facts) \
      VALUES ('task', NEW.id, 'null'); END",
     "CREATE TRIGGER seen_change AFTER UPDATE OF revision ON task WHEN NEW.revision <> OLD.revision BEGIN \
@@ -58,9 +63,9 @@ pub(super) struct Seen {
     facts: String,
 }
 
-/// Of a log: status, reason, attempt, version, revision, executor, node.
+/// Of a log: status, reason, attempt, version, revision, executor, node, failures, due time, when it was queued.
 #[derive(Deserialize)]
-struct Facts(i16, String, i32, i64, i64, i64, i64);
+struct Facts(i16, String, i32, i64, i64, i64, i64, i32, i64, i64);
 
 /// What has changed since the last time, in order.
 pub(super) async fn take(looker: &DatabaseConnection) -> std::result::Result<Vec<Seen>, DbErr> {
@@ -149,6 +154,8 @@ impl State {
                     self.follows.insert(LogId(id), Follow { at, changes: self.changes.len() });
                 }
             }
+            "permit" if read::<i64>(facts) > 0 => self.grants.begin(LogId(id), at),
+            "permit" => self.grants.end(LogId(id), at),
             "executor" => drop(self.addresses.insert(ExecutorId(id), read(facts))),
             "quotas" => {
                 let (max_tasks, max_fires_per_minute, max_concurrent, retain_days, version) = read(facts);
@@ -171,7 +178,7 @@ impl State {
         let (was, now): (Option<Facts>, Facts) = read(facts);
         let Some(run) = self.logs.get(&id).map(|row| row.run.clone()) else { return };
         self.by_fire.insert((run.task_id, run.fire_time, run.shard_index), id);
-        let Facts(to, reason, attempt, version, revision, executor_id, node) = now;
+        let Facts(to, reason, attempt, version, revision, executor_id, node, failures, due_time, queued_at) = now;
         let (to, reason) = (status(to), Reason::parse(&reason));
         let is_dispatch = to == Status::Dispatched && was.as_ref().is_none_or(|was| was.2 != attempt);
         if is_dispatch && !run.is_parent() {
@@ -195,9 +202,16 @@ impl State {
         }
         if from == Status::Queued {
             self.stays.end(id, at);
+            // A wait that is noted, for one, is no step.
+            if to != Status::Queued {
+                self.grants.end(id, at);
+            }
         }
         if to == Status::Queued {
             self.stays.begin(id, NodeId(node), run.tenant_id, at);
+            if from != Status::Queued && (attempt, failures) == (0, 0) {
+                self.claims.insert(id, Claim { at: queued_at, due_time, reason: why });
+            }
         }
         if from == Status::Dispatched && (from, last) != (to, attempt) {
             self.ends.insert((id, last), End { to, reason, at });

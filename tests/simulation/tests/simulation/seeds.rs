@@ -85,6 +85,8 @@ fn run(of: &Seeds, seeds: &[u64]) -> Found {
                     let broken = broken(&(of.setup)(*seed));
                     if !broken.is_empty() {
                         stops.store(first_only, Ordering::Relaxed);
+                        // Long before the stories: those take time.
+                        println!("seed {seed}: {}", broken[0].promise);
                         found.lock().unwrap().insert(*seed, broken);
                     }
                 }

@@ -24,11 +24,13 @@ pub struct Shape {
     pub capacity: usize,
     /// How long before its due time a run is dispatched, ms.
     pub lead_ms: i64,
+    /// How far ahead logs are written, ms.
+    pub ahead_ms: i64,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { nodes: 2, tenants: 1, own_executors: 2, capacity: 1_000, lead_ms: LEAD_MS }
+        Self { nodes: 2, tenants: 1, own_executors: 2, capacity: 1_000, lead_ms: LEAD_MS, ahead_ms: AHEAD_MS }
     }
 }
 
@@ -57,6 +59,7 @@ impl Shape {
                 1_000
             },
             lead_ms: if dice.happens("long lead", 333) { LONG_LEAD_MS } else { LEAD_MS },
+            ahead_ms: if dice.happens("little ahead", 400) { SHORT_AHEAD_MS } else { AHEAD_MS },
         }
     }
 
@@ -80,12 +83,23 @@ pub const LEAD_MS: i64 = 3_000;
 const LONG_LEAD_MS: i64 = 12_000;
 
 /// How far ahead logs are written, ms.
-pub const AHEAD_MS: i64 = 60_000;
+const AHEAD_MS: i64 = 60_000;
+
+/// The same where a long outage outlasts what was written, ms.
+const SHORT_AHEAD_MS: i64 = 20_000;
 
 /// A fire that is later than this and has no log was missed, ms.
 pub const MISFIRE_AFTER_MS: i64 = 30_000;
 
-const OFFLINE_AFTER_MS: i64 = 10_000;
+/// Who is silent for so long is offline, ms.
+pub const OFFLINE_AFTER_MS: i64 = 10_000;
+
+/// How often nodes and executors say that they are alive, ms.
+pub const HEARTBEAT_MS: i64 = 3_000;
+
+/// How often a node loads what is due, ms.
+pub const LOADER_MS: i64 = 5_000;
+
 const ABANDON_AFTER_MS: i64 = 20_000;
 const ACCEPT_WINDOW_MS: i64 = 3_000;
 const WAITING_MS: i64 = 200;
@@ -100,11 +114,11 @@ pub fn engine(shape: &Shape) -> EngineSettings {
         offline_after_ms: OFFLINE_AFTER_MS,
         queue_capacity: shape.capacity,
         pregenerate: PregenerateSettings {
-            ahead_ms: AHEAD_MS,
+            ahead_ms: shape.ahead_ms,
             misfire_after_ms: MISFIRE_AFTER_MS,
             lease_ttl_ms: OFFLINE_AFTER_MS,
         },
-        loader: LoaderSettings { lead_ms, interval_ms: 5_000 },
+        loader: LoaderSettings { lead_ms, interval_ms: LOADER_MS },
         dispatch: DispatchSettings {
             lead_ms,
             accept_window_ms: ACCEPT_WINDOW_MS,
@@ -127,7 +141,7 @@ pub fn engine(shape: &Shape) -> EngineSettings {
 /// Of the executors.
 pub fn executors() -> ExecutorSettings {
     ExecutorSettings {
-        heartbeat_interval_ms: 3_000,
+        heartbeat_interval_ms: HEARTBEAT_MS as u64,
         metadata_interval_ms: 30_000,
         offline_after_ms: OFFLINE_AFTER_MS as u64,
         abandon_after_ms: ABANDON_AFTER_MS as u64,

@@ -394,3 +394,26 @@ fn a_clock_that_is_set_back_hides_no_pause() {
         holds(seed, LEAD_MS, &plan);
     }
 }
+
+/// A run has an earlier one of its task stopped, whose executor does not answer: what has got its permit with it goes out
+/// meanwhile.
+#[test]
+fn nothing_waits_for_the_answer_of_an_executor_that_others_stop_runs_at() {
+    let silent = |executor, from| at(from, Fault::Island { executor, down: 6_000 });
+    keeps(
+        "P11 a permit is used",
+        LEAD_MS,
+        &[silent(0, 19_500), silent(1, 34_500), silent(0, 49_500), silent(1, 64_500)],
+    );
+}
+
+/// What could not be marked while the database was away goes out when it is back. It is not marked as of the first try, whose
+/// message nobody would accept any more, and left to the reaper.
+#[test]
+fn what_was_tried_while_the_database_was_away_goes_out_when_it_is_back() {
+    for seed in 0..SEEDS {
+        let world = simulate(seed, LEAD_MS, &[at(30_000, Fault::StoreAway { node: None, down: 8_000 })]);
+        let undelivered = world.trace.about("-> Retry Undelivered", 3);
+        assert!(undelivered.is_empty(), "seed {seed}: {undelivered:#?}");
+    }
+}

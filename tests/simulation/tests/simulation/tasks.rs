@@ -3,8 +3,8 @@
 use crate::node::{SimNode, SimParts};
 use carillon::definitions::{TaskDefinitions, change_of};
 use carillon::domain::task::{
-    BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ParentLink, ParentOutcome, Routing,
-    ScheduleKind, TaskSpec,
+    BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, MisfireStrategy, ParentLink, ParentOutcome,
+    Routing, ScheduleKind, TaskSpec,
 };
 use carillon::domain::{LogId, TaskId};
 use carillon::store::{Activity, DefinitionStore as _, NewRun, Result, StoreError, StoreErrorKind};
@@ -26,10 +26,20 @@ pub fn specs() -> Vec<TaskSpec> {
     let in_turn = |block_strategy, task: TaskSpec| TaskSpec { block_strategy, block_scope: BlockScope::App, ..task };
     vec![
         task("every second", "quick", "* * * * * ?"),
-        task("every ten seconds", "slow", "0/10 * * * * ?"),
+        TaskSpec { misfire_strategy: MisfireStrategy::Skip, ..task("every ten seconds", "slow", "0/10 * * * * ?") },
         TaskSpec { routing: Routing::Sharding, ..task("sharded", "quick", "0/5 * * * * ?") },
-        TaskSpec { max_retries: 3, retry_interval_ms: 2_000, ..task("failing", "flaky", "0/3 * * * * ?") },
-        once(task("once", "quick", "0/2 * * * * ?")),
+        TaskSpec {
+            max_retries: 3,
+            retry_interval_ms: 2_000,
+            misfire_strategy: MisfireStrategy::FireAll,
+            misfire_max: 3,
+            ..task("failing", "flaky", "0/3 * * * * ?")
+        },
+        TaskSpec {
+            misfire_strategy: MisfireStrategy::FireAll,
+            misfire_max_late_ms: 40_000,
+            ..once(task("once", "quick", "0/2 * * * * ?"))
+        },
         once(task("once and slow", "slow", "0/7 * * * * ?")),
         TaskSpec {
             expired_strategy: ExpiredStrategy::Discard,

@@ -536,13 +536,17 @@ impl World {
                 let waiting = engine.queue.blocked.len();
                 let (queued, under_way) = (engine.queue.len(), engine.queue.under_way().len());
                 let executors = engine.registry.ids().len();
-                (queued, under_way, waiting, executors)
+                // Nothing comes after this look.
+                let kept: Vec<(LogId, i64)> =
+                    engine.queue.drain().into_iter().map(|run| (run.id, run.due_time)).collect();
+                ((queued, under_way, waiting, executors), kept)
             });
-            let found = found.await;
+            let (found, kept) = found.await.unzip();
             let expected = Some((0, 0, 0, self.executors.len()));
             if found != expected {
-                let text =
-                    format!("node {index} has (queued, under way, waiting, executors) {found:?}, not {expected:?}");
+                let text = format!(
+                    "node {index} has (queued, under way, waiting, executors) {found:?}, not {expected:?}: {kept:?}"
+                );
                 self.leftovers.lock().unwrap().push(text);
             }
         }

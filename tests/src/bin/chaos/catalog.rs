@@ -1,10 +1,13 @@
 //! The tasks of a run: about two hundred, of all kinds, with some 150 fires in a second.
 
-use crate::history::{Bound, Schedule, Task, Yields};
+use crate::history::{Bound, Misfire, Schedule, Task, Yields};
 use serde_json::{Value, json};
 
 /// Tasks that are stopped, started and edited meanwhile.
 pub const EDITED: usize = 8;
+
+/// Of missed fires so many are made up for, where all are (`misfire_max`).
+const MISFIRE_MAX: usize = 10;
 
 /// A task that is to be made.
 #[derive(Debug, Clone)]
@@ -50,10 +53,14 @@ impl Drafts {
         adjust: impl Fn(&mut Task),
     ) {
         for number in 0..count {
-            let misfire = ["fire_once", "skip", "fire_all"][number % 3];
+            let (misfire, word) = [
+                (Misfire::FireOnce, "fire_once"),
+                (Misfire::Skip, "skip"),
+                (Misfire::FireAll(MISFIRE_MAX), "fire_all"),
+            ][number % 3];
             let mut body = json!({
                 "params": { "ms": ms, "succeed_at": succeed_at }, "handler": "chaos", "started": true,
-                "retry_interval_ms": 1_000, "misfire_strategy": misfire,
+                "retry_interval_ms": 1_000, "misfire_strategy": word,
             });
             let when = match schedule {
                 Schedule::Cron(1_000) => json!({ "cron": "* * * * * ?" }),
@@ -77,6 +84,7 @@ impl Drafts {
                 attempts_max: int("max_retries", 5) as i32 + 1,
                 timeout_ms: int("timeout_ms", 0),
                 expire_after_ms: int("expire_after_ms", 0),
+                misfire,
                 yields: match body["block_strategy"].as_str() {
                     Some("discard_later") => Some(Yields::Later),
                     Some("cover_early") => Some(Yields::Earlier),

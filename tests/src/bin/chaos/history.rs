@@ -55,12 +55,26 @@ pub struct Task {
     pub timeout_ms: i64,
     /// Later than this it does not run, ms; 0: it does.
     pub expire_after_ms: i64,
+    /// What becomes of fires that were missed.
+    pub misfire: Misfire,
     /// What becomes of runs that meet an earlier one, if they do not wait.
     pub yields: Option<Yields>,
     /// It is stopped, started and edited meanwhile.
     pub is_edited: bool,
     /// Nothing but faults makes it late.
     pub is_plain: bool,
+}
+
+/// What becomes of fires that were missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Misfire {
+    /// The latest runs.
+    FireOnce,
+    /// None runs.
+    Skip,
+    /// So many run, the latest.
+    FireAll(usize),
 }
 
 /// What becomes of a run that meets an earlier one.

@@ -110,6 +110,20 @@ impl Planned {
         )
     }
 
+    /// Whether it hits executors alone, or the ways to them.
+    pub fn hits_executors(&self) -> bool {
+        matches!(
+            self.fault,
+            Fault::Loss { .. }
+                | Fault::Cut { .. }
+                | Fault::Island { .. }
+                | Fault::Kill { .. }
+                | Fault::Befalls { .. }
+                | Fault::Doubled { .. }
+                | Fault::Overtaken { .. }
+        )
+    }
+
     /// The node that alone is hit by it, without a fault of anything else.
     pub fn node_that_dies(&self) -> Option<usize> {
         match self.fault {

@@ -18,12 +18,24 @@ pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec
         let (at, last) = (dice.between("when commits are lost", from, to), dice.between("which are lost", 20, 5_000));
         planned.push(Planned { at, fault: Fault::LostCommits { last } });
     }
+    if dice.happens("nobody is there", 100) {
+        planned.extend(outage(dice, shape, from));
+    }
     if dice.happens("the database's clock is set", 150) {
         let at = dice.between("when the clock is set", from, to);
         planned.push(Planned { at, fault: clock_set(dice) });
     }
     planned.sort_by_key(|planned| planned.at);
     planned
+}
+
+/// No node can work for so long that fires are missed: all of them die, or the database is away.
+fn outage(dice: &Dice, shape: &Shape, from: i64) -> Vec<Planned> {
+    let (at, down) = (dice.between("when nobody is there", from, 20_000), dice.between("for how long", 32_000, 64_000));
+    if dice.happens("the database is not there", 500) {
+        return vec![Planned { at, fault: Fault::StoreAway { node: None, down } }];
+    }
+    (0..shape.nodes).map(|node| Planned { at, fault: Fault::Crash { node, down } }).collect()
 }
 
 /// Mostly by some seconds. What a step forward leaves unwritten, and counts as missed, has a row for each of the latest 100

@@ -16,7 +16,8 @@ impl Evidence<'_> {
     /// Each bound, from when every node knew it until it was changed.
     pub fn bounds_are_kept(&mut self) {
         for known in self.world.bounds.lock().unwrap().clone() {
-            if known.bound.most > 0 {
+            // One that was lost with the last commits bounds nothing.
+            if known.bound.most > 0 && self.state.rebounds.iter().any(|kept| kept.at == known.bound.at) {
                 self.bound_is_kept(&known);
             }
         }

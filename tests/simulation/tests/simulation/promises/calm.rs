@@ -1,14 +1,45 @@
 //! When nothing is out of order: what a fault may have done to a run, and what not.
 
-use super::Evidence;
+use super::{Evidence, WEAKENED_MS};
 use crate::faults::{Fault, Planned};
 use crate::operations::Intended;
+use crate::settings::{HEARTBEAT_MS, LOADER_MS, OFFLINE_AFTER_MS};
 use crate::world::MENDED_AT_MS;
 use carillon::domain::{TaskId, TenantId};
+use carillon_simulation::STATEMENT_MAX_MS;
 
-/// The cluster is calm again so long after the last fault, ms: nodes and executors that were silent are judged within
-/// their time-outs, and what they had has gone to others.
-pub const CALM_AFTER_MS: i64 = 40_000;
+/// For so long after it is over a fault may be felt, ms: as long as the settings let it take until all is as it was. The page
+/// docs/reliability.md tells these times.
+fn felt_for(fault: &Fault) -> i64 {
+    match fault {
+        // Executors are heard again at their next heartbeats; those that were replaced, or silent, count as online until then.
+        Fault::Doubled { .. }
+        | Fault::Overtaken { .. }
+        | Fault::Loss { .. }
+        | Fault::Cut { .. }
+        | Fault::Island { .. }
+        | Fault::Kill { .. }
+        | Fault::Befalls { .. } => OFFLINE_AFTER_MS + HEARTBEAT_MS,
+        // The others find out, and load what it had.
+        Fault::Crash { .. } | Fault::Stop { .. } | Fault::Pause { .. } => OFFLINE_AFTER_MS + HEARTBEAT_MS + LOADER_MS,
+        // A last statement comes to its end; after a long outage nodes and executors are new to each other; what is due is
+        // loaded.
+        Fault::StoreAway { .. }
+        | Fault::ReadOnly { .. }
+        | Fault::Slow { .. }
+        | Fault::Doubt { .. }
+        | Fault::LateCommits { .. }
+        | Fault::GivenUp { .. }
+        | Fault::Deadlocks { .. } => STATEMENT_MAX_MS + 2 * OFFLINE_AFTER_MS + LOADER_MS,
+        Fault::LostCommits { .. } | Fault::ClockSet { .. } => WEAKENED_MS,
+        // These disturb nothing.
+        Fault::Lag { .. }
+        | Fault::Edit { .. }
+        | Fault::HalfEdit { .. }
+        | Fault::Restart { .. }
+        | Fault::Burst { .. } => 0,
+    }
+}
 
 /// A node that is stopped has left within this time, and one that is started has joined, ms.
 const LEAVES_MS: i64 = 5_000;
@@ -32,7 +63,7 @@ impl Evidence<'_> {
         let reaches = move |planned: &&Planned| {
             self.is_out_of_order_by(planned)
                 && planned.at <= until
-                && planned.until().min(MENDED_AT_MS) + CALM_AFTER_MS >= from
+                && planned.until().min(MENDED_AT_MS) + felt_for(&planned.fault) >= from
         };
         self.world.faults.iter().filter(reaches)
     }
@@ -80,7 +111,17 @@ impl Evidence<'_> {
                 ((at + begin).min(self.clock.first(shown + begin)), (at + end).max(self.clock.last(shown + end)));
             begin <= until && from <= end + HELD_BACK_MS
         };
-        tenant == self.world.tenants[0].owner.tenant_id && self.world.operations.iter().any(holds)
+        tenant == self.world.tenants[0].owner.tenant_id
+            && (self.world.operations.iter().any(holds) || self.has_bound(from, until))
+    }
+
+    /// Whether a bound stood in this time. People set it through a node: while none can work, that is later than they want.
+    fn has_bound(&self, from: i64, until: i64) -> bool {
+        let rebounds = &self.state.rebounds;
+        rebounds.iter().enumerate().filter(|(_, bound)| bound.most > 0 && bound.at <= until).any(|(place, bound)| {
+            let next = rebounds[place + 1..].iter().find(|other| other.of == bound.of);
+            next.is_none_or(|next| from <= next.at + HELD_BACK_MS)
+        })
     }
 
     /// Whether the tenant itself had more to do then than it may expect to be done in time.

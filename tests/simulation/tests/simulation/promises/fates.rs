@@ -61,7 +61,10 @@ impl Evidence<'_> {
             }
             (Status::Failed, Reason::OutcomeUnknown | Reason::Abandoned) => is(!calm, "nothing was out of order")
                 .or_else(|| is(retried || spec.delivery == Delivery::AtMostOnce, "it was not tried again")),
-            (Status::Failed, _) | (Status::Expired, Reason::MisfireSkipped) => is(!calm, "nothing was out of order"),
+            (Status::Failed, _) => is(!calm, "nothing was out of order"),
+            (Status::Expired, Reason::MisfireSkipped) => {
+                is(!calm, "nothing was out of order").or_else(|| self.why_not_left_out(row, spec))
+            }
             (Status::Discarded, Reason::Blocked) => is(blocks(spec, BlockStrategy::DiscardLater), "its task waits"),
             (Status::Discarded, _) => is(!calm && spec.failure_strategy == FailureStrategy::Discard, "without need"),
             (Status::Expired, Reason::Expired) => is(!calm, "nothing was out of order")

@@ -4,10 +4,10 @@ use super::Evidence;
 use crate::history::{Row, Task, Yields, status};
 
 /// A fire that is written or claimed later than this is a misfire, ms (`schedulers.misfire_after`).
-const MISFIRE_AFTER_MS: i64 = 30_000;
+pub(super) const MISFIRE_AFTER_MS: i64 = 30_000;
 
 /// The clocks of a row may differ so much from each other, ms: estimates of the database's clock.
-const CLOCKS_MS: i64 = 200;
+pub(super) const CLOCKS_MS: i64 = 200;
 
 impl Evidence<'_> {
     pub(super) fn rows_end_as_they_may(&mut self) {
@@ -58,7 +58,7 @@ impl Evidence<'_> {
             (status::EXPIRED, "expired") => {
                 wrong(task.expire_after_ms > 0 && late > task.expire_after_ms, "it was not that late")
             }
-            (status::EXPIRED, "misfire_skipped") => wrong(late > MISFIRE_AFTER_MS, "it was not that late"),
+            (status::EXPIRED, "misfire_skipped") => self.is_wrongly_left_out(task, row).map(str::to_owned),
             (status::CANCELLED, "task_stopped" | "task_edited") => {
                 let at_us = row.finished_at * 1_000;
                 let is_stopped = self.history.stopped_us - CLOCKS_MS * 1_000 <= at_us;

@@ -1,6 +1,6 @@
 //! A history in which everything is as it should be: every kind of task, for ninety seconds.
 
-use crate::history::{Attempt, Bound, History, ManualRun, Row, Schedule, Span, Task, Trouble, Visit, status};
+use crate::history::{Attempt, Bound, History, ManualRun, Misfire, Row, Schedule, Span, Task, Trouble, Visit, status};
 
 /// The first fire, epoch ms.
 pub const T0: i64 = 1_800_000_000_000;
@@ -35,6 +35,7 @@ fn task(id: i64, name: &str, schedule: Schedule) -> Task {
         attempts_max: 6,
         timeout_ms: 0,
         expire_after_ms: 0,
+        misfire: Misfire::FireOnce,
         yields: None,
         is_edited: false,
         is_plain: false,

@@ -5,6 +5,7 @@ mod definitions;
 mod ends;
 mod fires;
 mod following;
+mod missed;
 mod turns;
 
 #[cfg(test)]
@@ -51,6 +52,7 @@ pub fn check(history: &History) -> Vec<Broken> {
     }
     evidence.fires_have_one_row();
     evidence.rows_end_as_they_may();
+    evidence.missed_fires_run_as_they_may();
     evidence.nothing_starts_early();
     evidence.attempts_start_as_they_may();
     evidence.turns_are_kept();

@@ -2,7 +2,7 @@
 
 use super::good::{BOTH, CHILD, DELAY, EDITED, FLAKY, MENDED, ONCE, PLAIN, RATE, SERIAL, SHARDED, T0, good};
 use super::{Broken, check};
-use crate::history::{Attempt, Bound, History, Row, Visit, status};
+use crate::history::{Attempt, Bound, History, Misfire, Row, Visit, status};
 
 /// The run of a task at its n-th row.
 fn nth(history: &mut History, task: i64, n: usize) -> &mut Row {
@@ -167,6 +167,46 @@ fn ends_that_nothing_explains_are_named() {
         visits_of(history, id).for_each(|visit| "failed".clone_into(&mut visit.outcome));
     };
     assert_eq!(named(failed), ["invented_success"]);
+}
+
+#[test]
+fn missed_fires_that_are_not_made_up_for_are_named() {
+    // Some fires in a row are left out as missed, half a second after the last of them could be.
+    let left_out = |misfire: Misfire, count: usize, stand_ins: usize| {
+        move |history: &mut History| {
+            history.tasks[0].misfire = misfire;
+            let last = nth(history, PLAIN, 3 + count - 1).fire_time;
+            for n in 3..3 + count - stand_ins {
+                let row = nth(history, PLAIN, n);
+                (row.status, row.attempt, row.finished_at) = (status::EXPIRED, 0, last + 30_500);
+                "misfire_skipped".clone_into(&mut row.reason);
+                let log = row.id;
+                history.visits.retain(|visit| visit.log != log);
+            }
+        }
+    };
+    assert_eq!(named(left_out(Misfire::FireOnce, 5, 0)), ["wrong_end"]);
+    assert!(named(left_out(Misfire::FireOnce, 5, 1)).is_empty());
+    assert!(named(left_out(Misfire::Skip, 5, 0)).is_empty());
+    assert_eq!(named(left_out(Misfire::FireAll(3), 5, 2)), ["wrong_end"]);
+    assert!(named(left_out(Misfire::FireAll(3), 5, 3)).is_empty());
+    // Some fires in a row are written as missed, and run.
+    let made_up_for = |misfire: Misfire, count: usize| {
+        move |history: &mut History| {
+            history.tasks[0].misfire = misfire;
+            let due = nth(history, PLAIN, 3).fire_time + 40_000;
+            for n in 3..3 + count {
+                let row = nth(history, PLAIN, n);
+                (row.due_time, row.started_at, row.finished_at) = (due, due + 2, due + 50);
+                "misfire".clone_into(&mut row.trigger);
+            }
+        }
+    };
+    assert!(named(made_up_for(Misfire::FireOnce, 1)).is_empty());
+    assert_eq!(named(made_up_for(Misfire::FireOnce, 2)), ["ran_though_missed"]);
+    assert_eq!(named(made_up_for(Misfire::Skip, 1)), ["ran_though_missed"]);
+    assert!(named(made_up_for(Misfire::FireAll(3), 3)).is_empty());
+    assert_eq!(named(made_up_for(Misfire::FireAll(3), 4)), ["ran_though_missed"]);
 }
 
 #[test]
