@@ -109,7 +109,9 @@ impl BlockedRuns {
         let rests = |w: &BlockedRun| {
             let is_slow = w.limit == Limit::Executor && now < w.look_at;
             let rest_ms = if is_slow { TRY_EXECUTORS_MS } else { TRY_AGAIN_MS };
-            under_way.contains(&w.run.id) || now < w.tried_at.saturating_add(rest_ms)
+            // A try that is still to come was made before the clock was set back.
+            let lately = w.tried_at..w.tried_at.saturating_add(rest_ms);
+            under_way.contains(&w.run.id) || lately.contains(&now)
         };
         let heads = waiting.lines.values().flat_map(|line| line.heads(now + early_ms));
         let due = waiting.wakes.range(..=(now, TaskId(i64::MAX), (i64::MAX, LogId(i64::MAX))));

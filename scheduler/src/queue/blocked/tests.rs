@@ -42,6 +42,15 @@ fn what_is_being_tried_is_not_tried_twice() {
 }
 
 #[test]
+fn what_was_tried_before_the_clock_was_set_back_is_tried() {
+    let blocked = BlockedRuns::default();
+    block(&blocked, run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
+    assert_eq!(ids(&blocked.look(90_000, 0, &HashSet::new()).again), [1]);
+    assert_eq!(ids(&blocked.look(20_000, 0, &HashSet::new()).again), [1]);
+    assert!(blocked.look(20_001, 0, &HashSet::new()).again.is_empty(), "just now");
+}
+
+#[test]
 fn an_older_copy_neither_displaces_nor_takes_out_a_newer_one() {
     let blocked = BlockedRuns::default();
     let serial = task(BlockStrategy::Serial, 0, 0);

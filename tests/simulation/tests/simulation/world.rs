@@ -3,6 +3,7 @@
 use crate::faults::{self, Fault, Planned, SWITCH_OVER_MS};
 use crate::node::{NodeParts, SimNode, SimParts};
 use crate::operations::{self, Intended, KnownBound};
+use crate::promises::READ_IN_TROUBLE_MS;
 use crate::settings::Shape;
 use crate::tasks::{self, Answered};
 use carillon::auth::{AddressRule, KeyRing};
@@ -487,17 +488,24 @@ impl World {
 
     /// Runs that a node lets wait for others although they have gone out: the stop that follows would hide them.
     async fn look_for_ghosts(&self) {
+        let soon = self.time.database_ms() + self.shape.lead_ms;
         for (index, node) in self.nodes.iter().enumerate() {
             let waiting = node.serve(async |parts: Arc<SimParts>| parts.engine.queue.blocked.versions()).await;
             let has_gone = |(id, version): &(LogId, i64)| {
                 let out = [Status::Dispatched, Status::Succeeded, Status::Failed];
                 self.store.inspect(|state| {
-                    state.logs.get(id).is_some_and(|row| row.run.version > *version && out.contains(&row.run.status))
+                    let row = state.logs.get(id).map(|row| &row.run);
+                    let has_gone = |run: &&Run| run.version > *version && out.contains(&run.status);
+                    // What is due long after now, by a clock that was set back, has not been tried since; nor is it seen that a
+                    // run has gone while one that executors keep from before has the place of both.
+                    let keeps = |other: &Run| other.status == Status::Dispatched && other.due_time > soon;
+                    let kept = |task| state.logs.values().any(|row| row.run.task_id == task && keeps(&row.run));
+                    row.filter(has_gone).is_some_and(|run| run.due_time < soon && !kept(run.task_id))
                 })
             };
-            let ghosts = waiting.into_iter().flatten().filter(has_gone).count();
-            if ghosts > 0 {
-                let text = format!("node {index} lets {ghosts} run(s) wait that have gone out");
+            let ghosts: Vec<_> = waiting.into_iter().flatten().filter(has_gone).collect();
+            if !ghosts.is_empty() {
+                let text = format!("node {index} lets runs wait that have gone out: {ghosts:?}");
                 self.leftovers.lock().unwrap().push(text);
             }
         }
@@ -521,11 +529,11 @@ impl World {
         ahead.windows(2).map(|pair| (pair[0] - pair[1]).max(0)).sum()
     }
 
-    /// How far the database's clock is behind what it has said before, ms.
+    /// How far the database's clock is behind what nodes may have taken for its time before, ms.
     fn behind_ms(&self) -> i64 {
         let mut ahead_ms = 0;
         let said = self.time.steps().into_iter().map(|step| step.at + std::mem::replace(&mut ahead_ms, step.ahead_ms));
-        said.max().map_or(0, |said| (said - self.time.database_ms()).max(0))
+        said.max().map_or(0, |said| (said + READ_IN_TROUBLE_MS - self.time.database_ms()).max(0))
     }
 
     /// What nodes still have in memory when there is nothing to do.

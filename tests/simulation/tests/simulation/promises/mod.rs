@@ -31,7 +31,7 @@ const WEAKENED_MS: i64 = 40_000;
 const READ_MS: i64 = 5_000;
 
 /// The same while something is out of order: what was read slowly, and so vaguely, counts for some readings more.
-const READ_IN_TROUBLE_MS: i64 = 60_000;
+pub const READ_IN_TROUBLE_MS: i64 = 60_000;
 
 /// A promise that was broken.
 #[derive(Debug, Clone)]
