@@ -310,8 +310,8 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             accept_window_ms: ms(s.accept_window),
             offline_after_ms: ms(settings.executors.offline_after),
             abandon_after_ms: ms(settings.executors.abandon_after),
-            // Its last heartbeat may have come to the node an interval before the node's own last one.
-            kept_going_ms: ms(s.offline_after) + ms(settings.executors.heartbeat_interval),
+            // The executor's heartbeats may be lost for as long as its lease holds before the node loses its database.
+            kept_going_ms: ms(s.offline_after) + ms(settings.executors.offline_after),
             page_rows: PAGE_ROWS,
         },
         housekeeping: HousekeepingSettings {

@@ -113,7 +113,6 @@ impl Membership {
         let sent_us = AtomicI64::new(clock.local_us());
         let info = NodeInfo { clock: clock.reading(), ..info.clone() };
         let me = store.join(&info).await?;
-        let set_back_from = AtomicI64::new(me.set_back_from);
         let view = View {
             live: vec![me.id],
             share: Share { index: 0, total: 1 },
@@ -130,7 +129,7 @@ impl Membership {
             view: ArcSwap::from_pointee(view),
             contact,
             sent_us,
-            set_back_from,
+            set_back_from: AtomicI64::new(0),
             clock_spread: Mutex::default(),
         })
     }
@@ -150,6 +149,11 @@ impl Membership {
     pub fn set_back_from(&self) -> i64 {
         self.set_back_from.fetch_max(self.clock.set_back_from(), Ordering::Relaxed);
         self.set_back_from.load(Ordering::Relaxed)
+    }
+
+    /// What was due by then, ms, or for as long after as leases lasted, may have been started by a clock that was set back since.
+    pub fn done_before(&self) -> i64 {
+        self.set_back_from().max(self.me.lived_until)
     }
 
     /// The present view.
@@ -186,12 +190,6 @@ impl Membership {
     /// then may it tell executors that the database is away and that they should go on.
     pub fn in_touch(&self) -> bool {
         self.clock.local_us() - self.sent_us.load(Ordering::Relaxed) <= self.offline_after_ms * 1_000
-    }
-
-    /// Since when it has been in contact without a break by the clock now, ms; `None` while it is not.
-    pub fn in_contact_since(&self) -> Option<i64> {
-        let contact = self.contact();
-        contact.holds(At::now(&*self.clock)).then_some(contact.since)
     }
 
     /// Whether it may declare others dead, now: the view may be from before a pause.

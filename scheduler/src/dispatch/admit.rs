@@ -1,7 +1,7 @@
 //! Which runs may go out now, where only so many may run at once, and what becomes of the others.
 
 use super::dispatcher::{DispatchSettings, Dispatcher, Failed};
-use super::outgoing::OutgoingRun;
+use super::outgoing::{Admitted, OutgoingRun};
 use crate::domain::permit::{Bounds, Limit, PermitRequest};
 use crate::domain::task::BlockStrategy;
 use crate::domain::{LogId, Reason, Run, Status, Task, TaskId, Transition};
@@ -13,16 +13,6 @@ use std::collections::{BTreeSet, HashMap};
 
 /// How long a request for permits may take, so that a run that gets one starts on time, ms.
 const ASK_MS: i64 = 100;
-
-/// What became of runs that asked for permits.
-pub(super) struct Admitted {
-    /// They got one, or need none.
-    pub(super) ready: Vec<OutgoingRun>,
-    /// They did not.
-    pub(super) held_up: Vec<OutgoingRun>,
-    /// Why not.
-    pub(super) limits: HashMap<LogId, Limit>,
-}
 
 impl DispatchSettings {
     /// What is due later than this from now asks for a permit early, and gets at most half of them, ms: long enough that a

@@ -5,8 +5,7 @@
 //! others (`admit`), runs over their tenant's quota (`rate_limit`), the executor that takes a run (`choose`), the step
 //! to DISPATCHED (here), the messages (`send`).
 
-use super::admit::Admitted;
-use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
+use super::outgoing::{Admitted, OutgoingRun, RoutedRun, UnroutedRun};
 use super::{Canceller, EndedRuns, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::domain::permit::Limit;
@@ -339,11 +338,11 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     }
 
     /// The acceptance window begins with the first try to mark: it may have been committed, and others count from there. When
-    /// no message would be accepted by that any more, it begins anew: a mark that was committed then is not this one, and is
-    /// the reaper's.
+    /// no message would be accepted by that any more, or the clock has been set back, it begins anew: a mark that was committed
+    /// then is not this one, and is the reaper's.
     fn marked_since(&self, mark: (LogId, i64), now: i64) -> i64 {
         let mut since = self.unconfirmed.entry(mark).or_insert(now);
-        if now + ARRIVES_MS >= *since + self.settings.accept_window_ms {
+        if now < *since || now + ARRIVES_MS >= *since + self.settings.accept_window_ms {
             *since = now;
         }
         *since

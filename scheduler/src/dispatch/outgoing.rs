@@ -1,10 +1,12 @@
 //! A run on its way through the dispatcher.
 
+use crate::domain::permit::Limit;
 use crate::domain::routing::{NoExecutor, Routing};
 use crate::domain::task::{self, BlockScope};
-use crate::domain::{Executor, ExecutorId, Reason, Run, Status, Task};
+use crate::domain::{Executor, ExecutorId, LogId, Reason, Run, Status, Task};
 use crate::store::RefusedAttempt;
 use carillon_protocol::{BlockStrategy, DispatchItem};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A run on its way, and who has refused it.
@@ -109,4 +111,14 @@ fn block_strategy(task: &Task) -> BlockStrategy {
         (Asked::DiscardLater, BlockScope::Executor) => BlockStrategy::DiscardLater,
         (Asked::CoverEarly, BlockScope::Executor) => BlockStrategy::CoverEarly,
     }
+}
+
+/// What became of runs that asked for permits.
+pub struct Admitted {
+    /// They got one, or need none.
+    pub ready: Vec<OutgoingRun>,
+    /// They did not.
+    pub held_up: Vec<OutgoingRun>,
+    /// Why not.
+    pub limits: HashMap<LogId, Limit>,
 }

@@ -38,10 +38,13 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         let window = self.settings.accept_window_ms;
         let accept_until = |outgoing: &OutgoingRun| outgoing.dispatched_at.unwrap_or(0) + window;
         let mut may_have_arrived = false;
+        // Not for longer where the cluster clock is set back meanwhile.
+        let until_us = self.clock.local_us() + window * 1_000;
         loop {
             let now = self.clock.now_ms();
             let before = outgoing_runs.len();
-            outgoing_runs.retain(|outgoing| now < accept_until(outgoing));
+            let is_over = self.clock.local_us() > until_us;
+            outgoing_runs.retain(|outgoing| now < accept_until(outgoing) && !is_over);
             if outgoing_runs.len() < before {
                 // This process was paused, or the executor never answered: others may act on
                 // these rows by now.

@@ -20,20 +20,25 @@ pub struct ClockReading {
 /// How far ahead of the cluster clock a machine's own clock was at its last process, and is now.
 pub type Readings = [Option<ClockReading>; 2];
 
-/// What the cluster clock said, epoch ms, before it was set back to `now` (epoch ms), as far as what nodes left behind shows it:
-/// the newest time that one of them was seen at, and a machine's own clock. One that was itself set forward looks the same.
+/// Whether the cluster clock was set back to `now` (epoch ms) since it said `then`, which a node has left behind.
 #[must_use]
-pub fn set_back_from(newest: Option<i64>, readings: Readings, now: i64) -> Option<i64> {
-    let seen = newest.filter(|newest| newest - now > AHEAD_MAX_MS);
-    let by_machine = set_back_by(readings).filter(|by_ms| *by_ms > 0).map(|by_ms| now + by_ms);
-    seen.max(by_machine)
+pub fn is_set_back(then: i64, now: i64) -> bool {
+    then - now > AHEAD_MAX_MS
 }
 
-/// How long ago, ms, it was that the cluster clock said `then` (epoch ms), if it has not been set forward since, as far as a
-/// machine's own clock shows it.
+/// Whether it was, as far as a machine's own clock shows it. One that was itself set forward looks the same.
+#[must_use]
+pub fn seems_set_back(readings: Readings) -> bool {
+    set_back_by(readings).is_some_and(|by_ms| by_ms > 0)
+}
+
+/// How long ago, ms, it was that the cluster clock said `then` (epoch ms): it may have been set forward since, if a machine's own
+/// clock shows it, and nothing contradicts.
 #[must_use]
 pub fn passed_since(then: i64, readings: Readings, now: i64) -> i64 {
-    now - then + set_back_by(readings).map_or(0, |by_ms| by_ms.min(0))
+    let passed = now - then;
+    let without_step = passed + set_back_by(readings).map_or(0, |by_ms| by_ms.min(0));
+    if without_step < -AHEAD_MAX_MS { passed } else { without_step }
 }
 
 /// By how much the cluster clock was set back between the readings, ms; negative if it was set forward.
@@ -53,21 +58,18 @@ mod tests {
     }
 
     #[test]
-    fn times_that_are_still_to_come_were_written_before() {
-        assert_eq!(set_back_from(None, [None, None], 50_000), None);
-        assert_eq!(set_back_from(Some(51_000), [None, None], 50_000), None, "servers may differ");
-        assert_eq!(set_back_from(Some(51_001), [None, None], 50_000), Some(51_001));
+    fn a_time_that_is_still_to_come_was_written_before() {
+        assert!(!is_set_back(51_000, 50_000), "servers may differ");
+        assert!(is_set_back(51_001, 50_000));
     }
 
     #[test]
-    fn a_machine_of_which_the_clock_has_fallen_behind_shows_it_although_it_has_caught_up() {
-        let now = 50_000;
-        assert_eq!(set_back_from(Some(40_000), [ahead_by(-70), ahead_by(1_930)], now), Some(52_000));
-        assert_eq!(set_back_from(Some(40_000), [ahead_by(-70), ahead_by(221)], now), None, "that may be an error");
-        assert_eq!(set_back_from(Some(40_000), [ahead_by(-70), ahead_by(222)], now), Some(50_292));
-        assert_eq!(set_back_from(Some(40_000), [ahead_by(1_930), ahead_by(-70)], now), None, "set forward");
-        assert_eq!(set_back_from(Some(40_000), [None, ahead_by(9_000)], now), None);
-        assert_eq!(set_back_from(Some(53_000), [ahead_by(0), ahead_by(2_000)], now), Some(53_000), "the later");
+    fn a_machine_s_clock_shows_it_although_the_other_has_caught_up() {
+        let seems = |before, after| seems_set_back([ahead_by(before), ahead_by(after)]);
+        assert!(seems(-70, 1_930) && seems(-70, 222));
+        assert!(!seems(-70, 221), "that may be an error");
+        assert!(!seems(1_930, -70), "set forward");
+        assert!(!seems_set_back([None, ahead_by(9_000)]));
     }
 
     #[test]
@@ -76,5 +78,6 @@ mod tests {
         assert_eq!(passed_since(10_000, [ahead_by(0), ahead_by(-200)], 115_000), 105_000, "that may be an error");
         assert_eq!(passed_since(10_000, [None, ahead_by(-104_000)], 115_000), 105_000);
         assert_eq!(passed_since(10_000, [ahead_by(0), ahead_by(104_000)], 115_000), 105_000, "set back");
+        assert_eq!(passed_since(10_000, [ahead_by(0), ahead_by(-3_600_000)], 115_000), 105_000, "of the machine");
     }
 }

@@ -1,6 +1,7 @@
 //! Outcomes of runs: results as they come in, and the reaper for those that do not come.
 
 mod ingestion;
+mod marks;
 mod outbox;
 mod reaper;
 mod rounds;

@@ -9,6 +9,7 @@
 //! - its executor left, was replaced at its address, its machine says that nothing listens
 //!   there, or it has been silent so long that it has stopped what it ran (`abandon_after`).
 
+use super::marks::Marks;
 use super::rounds::Rounds;
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::dispatch::{Canceller, EndedRuns, Presence, TaskCache, Transport};
@@ -43,10 +44,6 @@ pub struct ReaperSettings {
 /// Clocks of executors are estimates: margin when two of them are compared, ms.
 const MARGIN_MS: i64 = 500;
 
-/// What is further ahead of this node's clock was written by one that has been set back since, ms: the clocks of a database's
-/// servers may differ by less, and the contact breaks with more.
-const TO_COME_MS: i64 = 1_000;
-
 /// A run that should have started this long ago and has no result is looked at, ms.
 const QUIET_MS: i64 = 2_000;
 
@@ -68,6 +65,7 @@ pub struct Reaper<S: ?Sized> {
     tasks: Arc<TaskCache<S>>,
     ended: Arc<EndedRuns>,
     rounds: Rounds,
+    marks: Marks,
     settings: ReaperSettings,
 }
 
@@ -108,6 +106,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             tasks,
             ended,
             rounds: Rounds::default(),
+            marks: Marks::new(settings.offline_after_ms + settings.kept_going_ms),
             settings,
         }
     }
@@ -118,6 +117,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         let view = self.membership.view();
         let looks = self.rounds.begin(&view.live, self.registry.departures(), self.clock.now_ms());
         let is_settled = self.membership.is_settled();
+        self.marks.forget(self.clock.now_ms());
         let mut moved = 0;
         if is_settled && looks.at_nodes {
             moved += self.return_queues_of_the_dead(&view.live).await?;
@@ -204,7 +204,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     }
 
     fn is_denied(&self, suspect: &Suspect) -> bool {
-        let (run, after) = (RunKey(suspect.log.0, suspect.attempt), self.accepted_by(suspect.dispatched_at));
+        let (run, after) = (RunKey(suspect.log.0, suspect.attempt), self.accepted_by(suspect));
         self.registry.denies(suspect.executor_id, run, after, self.clock.times_set())
     }
 
@@ -265,7 +265,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             // An executor whose row retention has taken is long dead.
             let fate = fates.get(&suspect.executor_id).unwrap_or(&Fate::DEAD);
             // Its sender may still be repeating the dispatch.
-            (now > self.accepted_by(suspect.dispatched_at)).then(|| fate.of(suspect))?
+            (now > self.accepted_by(suspect)).then(|| fate.of(suspect))?
         };
         let reasons: HashMap<LogId, Reason> =
             suspects.iter().filter_map(|suspect| Some((suspect.log, fate(suspect)?))).collect();
@@ -275,16 +275,11 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         self.decide(lost.map(|(reason, dispatched)| (dispatched, reason)).collect()).await
     }
 
-    /// After this instant no executor accepts what was dispatched at that one, ms.
-    fn accepted_by(&self, dispatched_at: i64) -> i64 {
-        let accepted_for = self.settings.accept_window_ms + MARGIN_MS;
-        if dispatched_at <= self.clock.now_ms() + TO_COME_MS {
-            return dispatched_at + accepted_for;
-        }
-        // It was dispatched before the clock was set back, which broke this node's contact. Executors have followed the clock
-        // by when their leases by the old one have ended.
-        let contact = self.membership.in_contact_since();
-        contact.map_or(i64::MAX, |since| since + 2 * self.settings.offline_after_ms + accepted_for)
+    /// After this instant no executor accepts what was dispatched so, ms.
+    fn accepted_by(&self, suspect: &Suspect) -> i64 {
+        self.marks.known_since(suspect, (self.clock.now_ms(), self.clock.times_set()))
+            + self.settings.accept_window_ms
+            + MARGIN_MS
     }
 
     async fn fate(&self, end: ExecutorEnd, contact_since: i64) -> Fate {
@@ -312,7 +307,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     /// What was due or dispatched by then, ms, may have been started before the clock was set back, whatever time it is now.
     /// Executors go by what it said before for as long as they have their lease.
     fn done_before(&self) -> i64 {
-        self.membership.set_back_from() + 2 * self.settings.offline_after_ms
+        self.membership.done_before() + self.settings.offline_after_ms + self.settings.kept_going_ms
     }
 
     /// Whether somebody else answers in its place. A proxy or a balancer at its address answers for whom it pleases.

@@ -207,12 +207,13 @@ impl SqlStore {
         };
         let before = known.iter().find(|known| known.id == id);
         let last_seen = before.map_or(0, |before| before.heartbeat_at.max(before.left_at));
-        let ids_after = if last_seen > now { last_seen + UNSEEN_MAX_MS } else { 0 };
-        let newest = known.iter().map(|known| known.heartbeat_at.max(known.left_at)).max();
         let same_machine = before.filter(|before| before.name == node.name);
         let clocks = [same_machine.and_then(|before| before.clock), node.clock];
+        let may_repeat = last_seen > now || clock_step::seems_set_back(clocks);
+        let ids_after = if may_repeat { last_seen + UNSEEN_MAX_MS } else { 0 };
+        let newest = known.iter().map(|known| known.heartbeat_at.max(known.left_at)).max();
         let told = known.iter().map(|known| known.set_back_from).max();
-        let set_back_from = told.max(clock_step::set_back_from(newest, clocks, now)).unwrap_or(0);
+        let set_back_from = told.max(newest.filter(|newest| clock_step::is_set_back(*newest, now))).unwrap_or(0);
         if let Some(from) = newest.filter(|newest| clock_step::passed_since(*newest, clocks, now) > SILENCE_MS) {
             self.note_silence(&tx, from, now).await?;
         }
@@ -240,7 +241,12 @@ impl SqlStore {
         )
         .await?;
         tx.commit().await?;
-        Ok(Member { id, incarnation: incarnation.to_owned(), ids_after, set_back_from })
+        Ok(Member {
+            id,
+            incarnation: incarnation.to_owned(),
+            ids_after,
+            lived_until: newest.unwrap_or(0).max(set_back_from),
+        })
     }
 }
 

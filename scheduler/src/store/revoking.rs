@@ -11,13 +11,14 @@ use super::{DispatchedRun, Unsent};
 use crate::domain::task::NEVER;
 use crate::domain::{LogId, Reason, Status, TaskId};
 use sea_orm::Value;
+use std::collections::HashSet;
 
 statements!(
     OPEN_RUNS = |_| format!(
         "SELECT id FROM task_log WHERE task_id = {{1}} AND status IN ({INIT}, {QUEUED}, {DISPATCHED}, {RETRY}) ORDER BY id"
     ),
     HOLD_RUNS = |d| format!(
-        "SELECT l.id FROM {} task_log l ON l.id = v.n_id {}",
+        "SELECT l.id FROM {} task_log l ON l.id = v.n_id ORDER BY l.id {}",
         d.batch(1, ID),
         d.for_update("l").unwrap_or_default()
     ),
@@ -85,17 +86,20 @@ impl SqlStore {
         tx.execute(&wait, [id.into()]).await.map(drop)
     }
 
-    /// Holds the runs of a task that are not over. Its row is held already, so that no run comes; and none changes its state
-    /// now until the transaction ends. A statement that goes by states alone would miss a run that passes from one that it
-    /// has looked at not yet to one that it has.
+    /// Holds the runs of a task that are not over: none changes its state until the transaction ends. The task's row is held
+    /// already, so that no run comes, save shards of one that was just dispatched: the second look finds these. A statement
+    /// that goes by states alone would miss a run whose state changes, behind its back, to one that it has passed.
     pub(super) async fn hold_open_runs(&self, tx: &Transaction<'_>, task_id: TaskId) -> Result<()> {
         if self.backend.for_update("l").is_none() {
             return Ok(());
         }
-        let open: Vec<[LogId; 1]> =
-            tx.query(&OPEN_RUNS, [task_id.into()]).await?.into_iter().map(|id: LogId| [id]).collect();
-        for batch in open.chunks(BATCH_MAX) {
-            let _: Vec<LogId> = tx.query(&HOLD_RUNS, [to_json("change a task", &batch)?.into()]).await?;
+        let mut held: HashSet<LogId> = HashSet::new();
+        for _ in 0..2 {
+            let open: Vec<LogId> = tx.query(&OPEN_RUNS, [task_id.into()]).await?;
+            let more: Vec<[LogId; 1]> = open.into_iter().filter(|id| held.insert(*id)).map(|id| [id]).collect();
+            for batch in more.chunks(BATCH_MAX) {
+                let _: Vec<LogId> = tx.query(&HOLD_RUNS, [to_json("change a task", &batch)?.into()]).await?;
+            }
         }
         Ok(())
     }

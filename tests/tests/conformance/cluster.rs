@@ -74,31 +74,33 @@ async fn a_node_says_how_its_clock_stands(world: World) {
 async fn who_joins_is_told_that_the_clock_was_set_back(world: World) {
     let store = &world.store;
     let a = store.join(&node("a")).await.unwrap();
-    assert_eq!(a.set_back_from, 0);
-    let from = a_moment_ago(&world).await;
-    for said in [from, from - 5_000, 0] {
+    assert_eq!(a.lived_until, 0, "there was none before");
+    let far = a_moment_ago(&world).await + 3_600_000;
+    for said in [far, far - 5_000, 0] {
         store.heartbeat(&a, &NodeHeartbeat { set_back_from: said, ..beat(0) }).await.unwrap();
-        assert_eq!(store.nodes().await.unwrap()[0].set_back_from, from, "nobody forgets it");
+        assert_eq!(store.nodes().await.unwrap()[0].set_back_from, far, "nobody forgets it");
     }
-    assert_eq!(store.join(&node("b")).await.unwrap().set_back_from, from);
+    assert_eq!(store.join(&node("b")).await.unwrap().lived_until, far);
+    assert_eq!(store.nodes().await.unwrap()[1].set_back_from, far);
     store.leave(&a).await.unwrap();
-    assert_eq!(world.rival.join(&node("a")).await.unwrap().set_back_from, from);
+    assert_eq!(world.rival.join(&node("a")).await.unwrap().lived_until, far);
 }
 
 async fn a_process_that_joins_finds_that_the_clock_was_set_back_meanwhile(world: World) {
     let store = &world.store;
     let join = async |name: &str, offset_ms: i64| {
         let clock = Some(ClockReading { offset_ms, uncertainty_us: 900 });
-        store.join(&NodeInfo { clock, ..node(name) }).await.unwrap().set_back_from
+        store.join(&NodeInfo { clock, ..node(name) }).await.unwrap().ids_after
     };
     assert_eq!(join("a", -70).await, 0);
     assert_eq!(join("a", -60).await, 0, "as before");
     assert_eq!(join("b", 1_940).await, 0, "another machine");
     let now = a_moment_ago(&world).await;
-    let found = join("a", 1_940).await;
-    assert!((now + 2_000..now + 32_000).contains(&found), "{found} at {now}");
-    assert_eq!(join("c", 0).await, found, "the others are told");
-    assert_eq!(join("a", -90_000).await, found, "set forward");
+    let ids_after = join("a", 1_940).await;
+    assert!((now..now + 90_000).contains(&ids_after), "{ids_after} at {now}: it may make ids once more");
+    let told = store.join(&node("c")).await.unwrap().lived_until;
+    assert!((now..now + 30_000).contains(&told), "{told} at {now}: nodes have lived until then");
+    assert!(store.nodes().await.unwrap().iter().all(|node| node.set_back_from == 0), "nobody has seen it");
 }
 
 async fn a_moment_ago(world: &World) -> i64 {
@@ -128,7 +130,8 @@ async fn a_process_makes_ids_of_its_own_after_the_clock_was_set_back() {
     let seen = database.number("SELECT heartbeat_at FROM node WHERE name = 'a'").await;
     let again = world.store.join(&node("a")).await.unwrap();
     assert!(again.ids_after > seen);
-    assert_eq!(again.set_back_from, seen);
+    assert_eq!(again.lived_until, seen);
+    assert_eq!(world.store.nodes().await.unwrap()[0].set_back_from, seen);
 }
 
 async fn nodes_that_join_at_once_get_numbers_of_their_own(world: World) {

@@ -49,7 +49,7 @@ impl ClusterStore for World {
     }
 
     async fn join(&self, _: &NodeInfo) -> Result<Member> {
-        Ok(Member { id: NodeId(1), incarnation: String::new(), ids_after: 0, set_back_from: 0 })
+        Ok(Member { id: NodeId(1), incarnation: String::new(), ids_after: 0, lived_until: 0 })
     }
 
     async fn heartbeat(&self, _: &Member, _: &NodeHeartbeat) -> Result<Beat> {

@@ -18,8 +18,9 @@ pub struct Member {
     /// Until when (epoch ms) another process may have made ids with this number, if that is in the future: the database's
     /// clock has been set back since. Otherwise 0.
     pub ids_after: i64,
-    /// What the database's clock said, epoch ms, before it was last known to be set back; 0 for never.
-    pub set_back_from: i64,
+    /// The latest time, epoch ms, that the database's clock has ever said to a node before, as far as nodes have left it; 0 if
+    /// there was none. It may have been set back since.
+    pub lived_until: i64,
 }
 
 /// What a node says of itself.

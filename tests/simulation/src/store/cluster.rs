@@ -30,12 +30,14 @@ impl ClusterStore for ModelStore {
                 return refuse(StoreErrorKind::Invalid, "join", "all numbers are in use");
             };
             let last_seen = state.nodes.get(&id).map_or(0, |row| row.state.heartbeat_at.max(row.state.left_at));
-            let ids_after = if last_seen > now { last_seen + 60_000 } else { 0 };
             let newest = state.nodes.values().map(|row| row.state.heartbeat_at.max(row.state.left_at)).max();
             let of_name = state.nodes.values().find(|row| row.state.name == node.name);
             let clocks = [of_name.and_then(|row| row.state.clock), node.clock];
+            let may_repeat = last_seen > now || clock_step::seems_set_back(clocks);
+            let ids_after = if may_repeat { last_seen + 60_000 } else { 0 };
             let told = state.nodes.values().map(|row| row.state.set_back_from).max();
-            let set_back_from = told.max(clock_step::set_back_from(newest, clocks, now)).unwrap_or(0);
+            let set_back_from = told.max(newest.filter(|newest| clock_step::is_set_back(*newest, now))).unwrap_or(0);
+            let lived_until = newest.unwrap_or(0).max(set_back_from);
             if let Some(from) = newest.filter(|newest| clock_step::passed_since(*newest, clocks, now) > SILENCE_MS) {
                 let quiet = Silence { from, until: now, lived_until: 0, found_by: String::new(), decision: None };
                 state.silences.entry(from).or_insert(quiet);
@@ -58,7 +60,7 @@ impl ClusterStore for ModelStore {
             };
             state.nodes.insert(id, NodeRow { state: row, incarnation: incarnation.clone() });
             state.moves.push(Move { node: id, is_there: true, at });
-            Ok(Member { id, incarnation, ids_after, set_back_from })
+            Ok(Member { id, incarnation, ids_after, lived_until })
         })
         .await
     }

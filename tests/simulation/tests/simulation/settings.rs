@@ -129,7 +129,7 @@ pub fn engine(shape: &Shape) -> EngineSettings {
             accept_window_ms: ACCEPT_WINDOW_MS,
             offline_after_ms: OFFLINE_AFTER_MS,
             abandon_after_ms: ABANDON_AFTER_MS,
-            kept_going_ms: OFFLINE_AFTER_MS + 3_000,
+            kept_going_ms: 2 * OFFLINE_AFTER_MS,
             // Fewer than run at once: what is lost must be found behind what is well.
             page_rows: 4,
         },
