@@ -11,17 +11,9 @@ use super::{DispatchedRun, Unsent};
 use crate::domain::task::NEVER;
 use crate::domain::{LogId, Reason, Status, TaskId};
 use sea_orm::Value;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 statements!(
-    OPEN_RUNS = |_| format!(
-        "SELECT id FROM task_log WHERE task_id = {{1}} AND status IN ({INIT}, {QUEUED}, {DISPATCHED}, {RETRY}) ORDER BY id"
-    ),
-    HOLD_RUNS = |d| format!(
-        "SELECT l.id FROM {} task_log l ON l.id = v.n_id ORDER BY l.id {}",
-        d.batch(1, ID),
-        d.for_update("l").unwrap_or_default()
-    ),
     // The task's revision, not one that the caller knows: this is part of the edit.
     ADOPT = |d| d.update_rows(
         "task_log",
@@ -90,16 +82,26 @@ impl SqlStore {
     /// already, so that no run comes, save shards of one that was just dispatched: the second look finds these. A statement
     /// that goes by states alone would miss a run whose state changes, behind its back, to one that it has passed.
     pub(super) async fn hold_open_runs(&self, tx: &Transaction<'_>, task_id: TaskId) -> Result<()> {
-        if self.backend.for_update("l").is_none() {
-            return Ok(());
-        }
-        let mut held: HashSet<LogId> = HashSet::new();
+        let Some(for_update) = self.backend.for_update("l") else { return Ok(()) };
+        let open = sql!(format!(
+            "SELECT id FROM task_log WHERE task_id = {{1}} AND status IN ({INIT}, {QUEUED}, {DISPATCHED}, {RETRY})"
+        ));
+        // In the order of their ids, as everyone should.
+        let hold = Sql::new(
+            self.backend,
+            &format!(
+                "SELECT l.id FROM {} task_log l ON l.id = v.n_id ORDER BY l.id {for_update}",
+                self.backend.batch(1, ID)
+            ),
+        );
+        let mut known: BTreeSet<LogId> = BTreeSet::new();
         for _ in 0..2 {
-            let open: Vec<LogId> = tx.query(&OPEN_RUNS, [task_id.into()]).await?;
-            let more: Vec<[LogId; 1]> = open.into_iter().filter(|id| held.insert(*id)).map(|id| [id]).collect();
+            let found: BTreeSet<LogId> = tx.query::<LogId, _>(&open, [task_id.into()]).await?.into_iter().collect();
+            let more: Vec<[LogId; 1]> = found.difference(&known).map(|id| [*id]).collect();
             for batch in more.chunks(BATCH_MAX) {
-                let _: Vec<LogId> = tx.query(&HOLD_RUNS, [to_json("change a task", &batch)?.into()]).await?;
+                let _: Vec<LogId> = tx.query(&hold, [to_json("change a task", &batch)?.into()]).await?;
             }
+            known.extend(found);
         }
         Ok(())
     }
