@@ -22,6 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// How long a pool may take to close: connections to a server that hangs answer no farewell.
+const CLOSE_MAX: Duration = Duration::from_secs(5);
+
 /// How long an answer may take to come when the server has given up, or finished, a statement.
 const ANSWER_MAX: Duration = Duration::from_millis(500);
 
@@ -100,8 +103,11 @@ impl SqlStore {
     /// Closes the pools; what still runs ends with an error.
     pub async fn close(&self) {
         for connection in [&self.writer, &self.reader] {
-            if let Err(error) = connection.close_by_ref().await {
-                tracing::debug!(%error, "closing the database pool");
+            match tokio::time::timeout(CLOSE_MAX, connection.close_by_ref()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "closing the database pool"),
+                // The process ends, and its sockets with it.
+                Err(_) => tracing::warn!("the database does not answer; its connections are dropped"),
             }
         }
     }
