@@ -18,13 +18,17 @@ const READ_MS: i64 = 5_000;
 impl Evidence<'_> {
     /// What speaks against leaving this fire out, which its row says was missed.
     pub fn why_not_left_out(&self, row: &LogRow, spec: &TaskSpec) -> Option<&'static str> {
+        // Until it has read the clock again, a node judges by what that said before.
+        if self.sets_the_clock() {
+            return None;
+        }
         let (fire, ended) = (row.run.fire_time, row.finished_at);
         let late = ended - row.run.due_time + CLOCKS_MS;
         if late <= MISFIRE_AFTER_MS {
             return Some("it was not missed");
         }
         // What would stand for it may have been stopped with the task before it was written.
-        if self.sets_the_clock() || self.is_changed(row.run.task_id, ended, ended) {
+        if self.is_changed(row.run.task_id, ended, ended) {
             return None;
         }
         let is_there = |other: &Run, other_ended: i64| {
