@@ -146,13 +146,14 @@ impl Membership {
 
     /// What the database's clock said, ms, before it was last known to be set back; 0 for never. It only grows: until then,
     /// things were done whose times the clock says once more.
-    pub fn set_back_from(&self) -> i64 {
+    fn set_back_from(&self) -> i64 {
         self.set_back_from.fetch_max(self.clock.set_back_from(), Ordering::Relaxed);
         self.set_back_from.load(Ordering::Relaxed)
     }
 
-    /// What was due by then, ms, or for as long after as leases lasted, may have been started by a clock that was set back since.
-    pub fn done_before(&self) -> i64 {
+    /// The latest time, ms, that the database's clock is known to have said before this process, or before it was set back. What
+    /// was due by then, or for as long after as leases lasted, may have been started.
+    pub fn lived_until(&self) -> i64 {
         self.set_back_from().max(self.me.lived_until)
     }
 

@@ -1,5 +1,7 @@
 //! Whether the database's clock was set while no process was there that would have noticed.
 
+use super::silence::SILENCE_MS;
+
 /// The clock counts as set when an estimate of it changes by more than this, ms. By less, servers of one database may differ
 /// whose clocks are read in turn, and those who compare times leave more room.
 pub const CLOCK_STEP_MIN_MS: i64 = 250;
@@ -20,22 +22,64 @@ pub struct ClockReading {
 /// How far ahead of the cluster clock a machine's own clock was at its last process, and is now.
 pub type Readings = [Option<ClockReading>; 2];
 
+/// A node makes ids until so long after its last heartbeat that was written, ms.
+const UNSEEN_MAX_MS: i64 = 60_000;
+
+/// What the processes before one that joins have left behind. Instants are epoch ms.
+#[derive(Debug, Clone, Copy)]
+pub struct LeftBehind {
+    /// When the last one of its number was seen last; 0 if there was none.
+    pub last_seen: i64,
+    /// When any node was seen last.
+    pub newest: Option<i64>,
+    /// What nodes have written down of a clock that was set back.
+    pub told: Option<i64>,
+    /// Of the machine.
+    pub readings: Readings,
+}
+
+/// What a process that joins finds by it. Instants are epoch ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// It makes ids after this instant; 0 if the clock alone will do.
+    pub ids_after: i64,
+    /// What the clock said before it was last known to be set back; 0 for never.
+    pub set_back_from: i64,
+    /// The latest time that the clock has said to any node.
+    pub lived_until: i64,
+    /// Since when no node was heard of, if that is long.
+    pub silent_since: Option<i64>,
+}
+
+impl LeftBehind {
+    /// What follows from it at `now`, epoch ms.
+    #[must_use]
+    pub fn found_at(&self, now: i64) -> Found {
+        let Self { last_seen, newest, told, readings } = *self;
+        let may_repeat = last_seen > now || seems_set_back(readings);
+        let set_back_from = told.max(newest.filter(|newest| is_set_back(*newest, now))).unwrap_or(0);
+        Found {
+            ids_after: if may_repeat { last_seen + UNSEEN_MAX_MS } else { 0 },
+            set_back_from,
+            lived_until: newest.unwrap_or(0).max(set_back_from),
+            silent_since: newest.filter(|newest| passed_since(*newest, readings, now) > SILENCE_MS),
+        }
+    }
+}
+
 /// Whether the cluster clock was set back to `now` (epoch ms) since it said `then`, which a node has left behind.
-#[must_use]
-pub fn is_set_back(then: i64, now: i64) -> bool {
+fn is_set_back(then: i64, now: i64) -> bool {
     then - now > AHEAD_MAX_MS
 }
 
 /// Whether it was, as far as a machine's own clock shows it. One that was itself set forward looks the same.
-#[must_use]
-pub fn seems_set_back(readings: Readings) -> bool {
+fn seems_set_back(readings: Readings) -> bool {
     set_back_by(readings).is_some_and(|by_ms| by_ms > 0)
 }
 
 /// How long ago, ms, it was that the cluster clock said `then` (epoch ms): it may have been set forward since, if a machine's own
 /// clock shows it, and nothing contradicts.
-#[must_use]
-pub fn passed_since(then: i64, readings: Readings, now: i64) -> i64 {
+fn passed_since(then: i64, readings: Readings, now: i64) -> i64 {
     let passed = now - then;
     let without_step = passed + set_back_by(readings).map_or(0, |by_ms| by_ms.min(0));
     if without_step < -AHEAD_MAX_MS { passed } else { without_step }

@@ -41,6 +41,13 @@ pub struct ReaperSettings {
     pub page_rows: u64,
 }
 
+impl ReaperSettings {
+    /// How long after its last heartbeat that was committed an executor may start what it holds, ms.
+    fn lease_ms(&self) -> i64 {
+        self.offline_after_ms + self.kept_going_ms
+    }
+}
+
 /// Clocks of executors are estimates: margin when two of them are compared, ms.
 const MARGIN_MS: i64 = 500;
 
@@ -106,7 +113,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             tasks,
             ended,
             rounds: Rounds::default(),
-            marks: Marks::new(settings.offline_after_ms + settings.kept_going_ms),
+            marks: Marks::new(settings.lease_ms()),
             settings,
         }
     }
@@ -296,18 +303,17 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         if silent_ms <= self.settings.offline_after_ms {
             return Fate { starts_nothing_after: None, dead: false };
         }
-        let kept_going_ms = self.settings.kept_going_ms;
-        let dead =
-            silent_ms > self.settings.abandon_after_ms + kept_going_ms + MARGIN_MS || self.is_seen_gone(&end).await;
+        let abandoned_ms = self.settings.abandon_after_ms + self.settings.kept_going_ms + MARGIN_MS;
+        let dead = silent_ms > abandoned_ms || self.is_seen_gone(&end).await;
         // Of a process that is gone nothing that is due from now on has started.
-        let lease_ends = if dead { now } else { last_heard + self.settings.offline_after_ms + kept_going_ms };
+        let lease_ends = if dead { now } else { last_heard + self.settings.lease_ms() };
         Fate { starts_nothing_after: Some(lease_ends.max(self.done_before())), dead }
     }
 
     /// What was due or dispatched by then, ms, may have been started before the clock was set back, whatever time it is now.
     /// Executors go by what it said before for as long as they have their lease.
     fn done_before(&self) -> i64 {
-        self.membership.done_before() + self.settings.offline_after_ms + self.settings.kept_going_ms
+        self.membership.lived_until() + self.settings.lease_ms()
     }
 
     /// Whether somebody else answers in its place. A proxy or a balancer at its address answers for whom it pleases.

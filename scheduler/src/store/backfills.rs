@@ -91,11 +91,7 @@ impl SqlStore {
         new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<usize> {
-        // The clock may have been set back since it was asked for: what is yet to come by now waits.
-        let until = of.range_until.min(now + 1);
-        if until < of.range_until && until <= of.next_at {
-            return Ok(0);
-        }
+        let Some(until) = of.past_until(now) else { return Ok(0) };
         let tx = self.begin(ACTION).await?;
         let open = sql!(format!(
             "SELECT COUNT(*) FROM backfill_run b JOIN task_log l ON l.id = b.id WHERE b.backfill_id = {{1}} AND \

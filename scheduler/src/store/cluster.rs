@@ -8,7 +8,7 @@ use super::{
     SqlStore, StoreError, StoreErrorKind,
 };
 use crate::domain::NodeId;
-use crate::domain::clock_step;
+use crate::domain::clock_step::LeftBehind;
 use crate::domain::id_source::NODE_NUMBER_MAX;
 use crate::domain::silence::SILENCE_MS;
 use async_trait::async_trait;
@@ -46,9 +46,6 @@ statements!(
 /// A node that left, or was not heard of, for this long gives its number to a new one, ms. Far
 /// longer than anything that a paused process could still want to write.
 const NUMBER_REST_MS: i64 = 3_600_000;
-
-/// A node makes ids until so long after its last heartbeat that was written, ms.
-const UNSEEN_MAX_MS: i64 = 60_000;
 
 /// The node that last joined under a name, and has not left.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,13 +205,14 @@ impl SqlStore {
         let before = known.iter().find(|known| known.id == id);
         let last_seen = before.map_or(0, |before| before.heartbeat_at.max(before.left_at));
         let same_machine = before.filter(|before| before.name == node.name);
-        let clocks = [same_machine.and_then(|before| before.clock), node.clock];
-        let may_repeat = last_seen > now || clock_step::seems_set_back(clocks);
-        let ids_after = if may_repeat { last_seen + UNSEEN_MAX_MS } else { 0 };
-        let newest = known.iter().map(|known| known.heartbeat_at.max(known.left_at)).max();
-        let told = known.iter().map(|known| known.set_back_from).max();
-        let set_back_from = told.max(newest.filter(|newest| clock_step::is_set_back(*newest, now))).unwrap_or(0);
-        if let Some(from) = newest.filter(|newest| clock_step::passed_since(*newest, clocks, now) > SILENCE_MS) {
+        let left_behind = LeftBehind {
+            last_seen,
+            newest: known.iter().map(|known| known.heartbeat_at.max(known.left_at)).max(),
+            told: known.iter().map(|known| known.set_back_from).max(),
+            readings: [same_machine.and_then(|before| before.clock), node.clock],
+        };
+        let found = left_behind.found_at(now);
+        if let Some(from) = found.silent_since {
             self.note_silence(&tx, from, now).await?;
         }
         let template = if before.is_some() {
@@ -236,7 +234,7 @@ impl SqlStore {
                 node.version.clone().into(),
                 node.clock.map(|clock| clock.offset_ms).into(),
                 node.clock.map(|clock| clock.uncertainty_us).into(),
-                set_back_from.into(),
+                found.set_back_from.into(),
             ],
         )
         .await?;
@@ -244,8 +242,8 @@ impl SqlStore {
         Ok(Member {
             id,
             incarnation: incarnation.to_owned(),
-            ids_after,
-            lived_until: newest.unwrap_or(0).max(set_back_from),
+            ids_after: found.ids_after,
+            lived_until: found.lived_until,
         })
     }
 }

@@ -191,13 +191,13 @@ impl Dialect {
         }
     }
 
-    /// Ends a query whose rows of `table` nobody else changes until the transaction ends. `None` where one transaction
+    /// Ends a query whose rows of the table `l` nobody else changes until the transaction ends. `None` where one transaction
     /// writes at a time.
-    pub fn for_update(self, table: &str) -> Option<String> {
+    pub fn for_update(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => None,
-            Self::MariaDb => Some("FOR UPDATE".to_owned()),
-            Self::Postgres => Some(format!("FOR UPDATE OF {table}")),
+            Self::MariaDb => Some("FOR UPDATE"),
+            Self::Postgres => Some("FOR UPDATE OF l"),
         }
     }
 

@@ -82,7 +82,7 @@ impl SqlStore {
     /// already, so that no run comes, save shards of one that was just dispatched: the second look finds these. A statement
     /// that goes by states alone would miss a run whose state changes, behind its back, to one that it has passed.
     pub(super) async fn hold_open_runs(&self, tx: &Transaction<'_>, task_id: TaskId) -> Result<()> {
-        let Some(for_update) = self.backend.for_update("l") else { return Ok(()) };
+        let Some(for_update) = self.backend.for_update() else { return Ok(()) };
         let open = sql!(format!(
             "SELECT id FROM task_log WHERE task_id = {{1}} AND status IN ({INIT}, {QUEUED}, {DISPATCHED}, {RETRY})"
         ));

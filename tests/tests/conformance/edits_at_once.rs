@@ -1,4 +1,4 @@
-//! Changes of a task while a node writes its fires ahead.
+//! Changes of a task while its fires are written ahead, and while its runs change.
 
 use crate::fixture::{World, dispatch_of, edit, over};
 use carillon::domain::plan::{Plan, Window, plan};
@@ -82,16 +82,15 @@ async fn edited(
     before: &'static str,
     meanwhile: impl Future<Output = usize> + Send + 'static,
 ) {
-    let kind = world.database.as_ref().unwrap().kind;
-    let proxy = Proxy::to(&world.database.as_ref().unwrap().url).await;
+    let database = world.database.as_ref().unwrap();
+    let proxy = Proxy::to(&database.url).await;
     let (writer, now, change) = (over(&proxy, Duration::from_secs(8)).await, world.now, edit(task));
     proxy.hold_before(before);
     let changing = tokio::spawn(async move { writer.apply_tasks(&[], &[change], now).await });
     proxy.held().await;
     let meanwhile = tokio::spawn(meanwhile);
-    let database = world.database.as_ref().unwrap();
     await_until("the run has moved, or waits", 10, || async {
-        when(meanwhile.is_finished() || database.number(locked(kind)).await > 0)
+        when(meanwhile.is_finished() || database.number(locked(database.kind)).await > 0)
     })
     .await;
     proxy.release();

@@ -126,8 +126,7 @@ async fn a_node_ends_when_asked_although_its_database_hangs(kind: Kind) {
     world.database.server().signal_all("STOP");
     // Statements are under way that get no answer.
     pass(1.0).await;
-    // Each of its waits has a bound; that is their sum, on a busy machine.
-    let code = node.process.sigterm(90).await;
+    let code = node.process.sigterm(60).await;
     world.database.server().signal_all("CONT");
     assert_eq!(code, Some(0), "{}", node.process.log_digest());
     world.unready_node("a", node.port, QUICK).ready().await;

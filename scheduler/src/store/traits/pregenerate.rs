@@ -70,6 +70,16 @@ pub struct Backfill {
     pub finished_at: i64,
 }
 
+impl Backfill {
+    /// How far it may be written at `now`, ms, from where it stands; `None` if that is not yet to be. The clock may have been set
+    /// back since it was asked for: what is to come by now waits.
+    #[must_use]
+    pub fn past_until(&self, now: i64) -> Option<i64> {
+        let until = self.range_until.min(now + 1);
+        (until == self.range_until || until > self.next_at).then_some(until)
+    }
+}
+
 /// Asked by `pregenerate/` for backfills.
 #[async_trait]
 pub trait BackfillStore: Send + Sync {

@@ -109,11 +109,7 @@ impl State {
         let room = (of.max_concurrent as usize).saturating_sub(open);
         let is_current =
             self.backfills.get(&of.id).is_some_and(|row| row.status == "open" && row.next_at == of.next_at);
-        let until = of.range_until.min(now + 1);
-        let is_to_come = until < of.range_until && until <= of.next_at;
-        if room == 0 || !is_current || is_to_come {
-            return 0;
-        }
+        let Some(until) = of.past_until(now).filter(|_| room > 0 && is_current) else { return 0 };
         let candidates = task.schedule.fires(of.next_at, until, LOOK_MAX);
         let picked = self.pick(&task, &candidates, room);
         let count = picked.chosen.len() + picked.revived.len();

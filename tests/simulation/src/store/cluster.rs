@@ -4,9 +4,10 @@ use super::history::Move;
 use super::rows::NodeRow;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
+use carillon::domain::NodeId;
+use carillon::domain::clock_step::{Found, LeftBehind};
 use carillon::domain::id_source::NODE_NUMBER_MAX;
 use carillon::domain::silence::{SILENCE_MS, Silence};
-use carillon::domain::{NodeId, clock_step};
 use carillon::store::{
     Beat, ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result, StoreErrorKind,
 };
@@ -30,15 +31,15 @@ impl ClusterStore for ModelStore {
                 return refuse(StoreErrorKind::Invalid, "join", "all numbers are in use");
             };
             let last_seen = state.nodes.get(&id).map_or(0, |row| row.state.heartbeat_at.max(row.state.left_at));
-            let newest = state.nodes.values().map(|row| row.state.heartbeat_at.max(row.state.left_at)).max();
             let of_name = state.nodes.values().find(|row| row.state.name == node.name);
-            let clocks = [of_name.and_then(|row| row.state.clock), node.clock];
-            let may_repeat = last_seen > now || clock_step::seems_set_back(clocks);
-            let ids_after = if may_repeat { last_seen + 60_000 } else { 0 };
-            let told = state.nodes.values().map(|row| row.state.set_back_from).max();
-            let set_back_from = told.max(newest.filter(|newest| clock_step::is_set_back(*newest, now))).unwrap_or(0);
-            let lived_until = newest.unwrap_or(0).max(set_back_from);
-            if let Some(from) = newest.filter(|newest| clock_step::passed_since(*newest, clocks, now) > SILENCE_MS) {
+            let left_behind = LeftBehind {
+                last_seen,
+                newest: state.nodes.values().map(|row| row.state.heartbeat_at.max(row.state.left_at)).max(),
+                told: state.nodes.values().map(|row| row.state.set_back_from).max(),
+                readings: [of_name.and_then(|row| row.state.clock), node.clock],
+            };
+            let Found { ids_after, set_back_from, lived_until, silent_since } = left_behind.found_at(now);
+            if let Some(from) = silent_since {
                 let quiet = Silence { from, until: now, lived_until: 0, found_by: String::new(), decision: None };
                 state.silences.entry(from).or_insert(quiet);
                 state.change_rules(at);
