@@ -6,7 +6,9 @@
 //!
 //! Once the lease has run out, held runs may have been given away. Only an acknowledged
 //! heartbeat brings it back, because only its answer names the runs that this executor no
-//! longer has; a registration or a "database unavailable" merely extends a valid lease.
+//! longer has; a registration merely extends a valid lease. A "database unavailable" does so too, and is
+//! contact only then and only for a while: nobody else hears of it, and nodes that still have their database
+//! count from what was written there.
 
 use carillon_protocol::ExecutorSettings;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -20,6 +22,8 @@ const NEVER: i64 = i64::MIN / 4;
 pub(crate) struct Lease {
     /// The lease for starting runs counts from here.
     confirmed_us: AtomicI64,
+    /// When the newest heartbeat or registration was sent that is in the database.
+    written_us: AtomicI64,
     /// The lease for running runs counts from here.
     contact_us: AtomicI64,
     offline_after_us: AtomicI64,
@@ -30,6 +34,7 @@ impl Lease {
     pub(crate) fn new() -> Self {
         Self {
             confirmed_us: AtomicI64::new(NEVER),
+            written_us: AtomicI64::new(NEVER),
             contact_us: AtomicI64::new(NEVER),
             offline_after_us: AtomicI64::new(0),
             abandon_after_us: AtomicI64::new(0),
@@ -46,16 +51,32 @@ impl Lease {
     /// An acknowledged heartbeat whose cancel list has been carried out, or a registration
     /// while nothing is held.
     pub(crate) fn confirm(&self, sent_us: i64) {
-        self.contact_us.fetch_max(sent_us, Ordering::AcqRel);
+        self.written(sent_us);
         self.confirmed_us.fetch_max(sent_us, Ordering::AcqRel);
     }
 
-    /// Contact that says nothing about held runs: only extends a valid lease.
-    pub(crate) fn sustain(&self, sent_us: i64, now_us: i64) {
-        self.contact_us.fetch_max(sent_us, Ordering::AcqRel);
+    /// A registration, which says nothing about held runs: extends a valid lease.
+    pub(crate) fn registered(&self, sent_us: i64, now_us: i64) {
+        self.written(sent_us);
         if self.may_start(now_us) {
             self.confirmed_us.fetch_max(sent_us, Ordering::AcqRel);
         }
+    }
+
+    /// A node could not write the heartbeat down: extends a valid lease, by two lengths of it beyond what is written at most,
+    /// however many nodes lose their database one after another.
+    pub(crate) fn sustain(&self, sent_us: i64, now_us: i64) {
+        if self.may_start(now_us) {
+            let most = 2 * self.offline_after_us.load(Ordering::Acquire);
+            let from = sent_us.min(self.written_us.load(Ordering::Acquire).saturating_add(most));
+            self.contact_us.fetch_max(from, Ordering::AcqRel);
+            self.confirmed_us.fetch_max(from, Ordering::AcqRel);
+        }
+    }
+
+    fn written(&self, sent_us: i64) {
+        self.written_us.fetch_max(sent_us, Ordering::AcqRel);
+        self.contact_us.fetch_max(sent_us, Ordering::AcqRel);
     }
 
     /// A node no longer knows this executor: held runs may have been given away.
@@ -105,13 +126,31 @@ mod tests {
         lease.sustain(9_000_000, 9_500_000);
         assert!(lease.may_start(18_999_999));
         assert!(!lease.may_start(19_000_000));
-        lease.sustain(20_000_000, 20_000_100);
+        lease.registered(20_000_000, 20_000_100);
         assert!(!lease.may_start(20_000_200));
-        assert!(lease.until_abandon_us(20_000_200) > 0);
+        assert_eq!(lease.until_abandon_us(20_000_200), 19_999_800);
         lease.confirm(21_000_000);
         assert!(lease.may_start(21_000_100));
         lease.suspend();
-        lease.sustain(21_000_200, 21_000_300);
+        lease.registered(21_000_200, 21_000_300);
         assert!(!lease.may_start(21_000_300));
+    }
+
+    #[test]
+    fn nodes_without_a_database_keep_no_run_going_that_others_count_as_dead() {
+        let lease = lease();
+        lease.confirm(0);
+        // Not heard for as long as the lease holds: what says so now has told nobody.
+        lease.sustain(15_000_000, 15_000_100);
+        assert!(!lease.may_start(15_000_200));
+        assert_eq!(lease.until_abandon_us(20_000_000), 0);
+
+        lease.confirm(30_000_000);
+        for sent_us in [35_000_000, 42_000_000, 51_000_000, 58_000_000] {
+            lease.sustain(sent_us, sent_us + 100);
+        }
+        assert!(lease.may_start(59_999_999));
+        assert!(!lease.may_start(60_000_000), "two lengths and its own beyond what is written");
+        assert_eq!(lease.until_abandon_us(70_000_000), 0);
     }
 }

@@ -148,7 +148,7 @@ impl Member {
             lease.confirm(answer.sent_us);
         } else {
             // Only the reply to a heartbeat tells whether held runs are still ours.
-            lease.sustain(answer.sent_us, answer.received_us);
+            lease.registered(answer.sent_us, answer.received_us);
         }
         let before = self.executor_id.swap(registered.executor_id, Ordering::AcqRel);
         if before != registered.executor_id {

@@ -310,8 +310,10 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             accept_window_ms: ms(s.accept_window),
             offline_after_ms: ms(settings.executors.offline_after),
             abandon_after_ms: ms(settings.executors.abandon_after),
-            // The executor's heartbeats may be lost for as long as its lease holds before the node loses its database.
-            kept_going_ms: ms(s.offline_after) + ms(settings.executors.offline_after),
+            // The executor's heartbeats may be lost for as long as its lease holds before the node loses its database. Executors
+            // bear twice their own.
+            kept_going_ms: ms(settings.executors.offline_after)
+                + ms(s.offline_after.max(settings.executors.offline_after)),
             page_rows: PAGE_ROWS,
         },
         housekeeping: HousekeepingSettings {

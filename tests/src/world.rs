@@ -15,9 +15,9 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How long runs may take to end; longer than `executors.abandon_after`, after which the last
-/// doubt about a dead executor's runs ends. s.
-const SETTLE_S: u64 = 90;
+/// How long runs may take to end; longer than `executors.abandon_after` and twice `executors.offline_after`, after which the
+/// last doubt about a dead executor's runs ends. s.
+const SETTLE_S: u64 = 120;
 
 /// A scenario's database, nodes and executors. When the scenario fails, their logs are printed.
 #[derive(Debug)]

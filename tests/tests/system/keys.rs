@@ -126,7 +126,7 @@ async fn an_executor_changes_its_key_and_keeps_what_it_has(kind: Kind) {
 
 async fn a_revoked_key_is_refused_everywhere(kind: Kind) {
     let world = World::new(kind).await;
-    let node = world.nodes(&[]).await;
+    let node = world.nodes(&[("executors.abandon_after", "20s")]).await;
     let api = world.api();
     let stolen = api.make_app("retail", "orders").await;
     let good = rotate(&api, &stolen, 3_600_000).await;
