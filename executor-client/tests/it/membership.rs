@@ -113,6 +113,8 @@ async fn without_a_lease_nothing_starts_and_in_the_end_nothing_runs() {
 async fn a_database_that_is_away_for_all_delays_nothing() {
     let (first, second) = (TestNode::start().await, TestNode::start().await);
     short_lease(&first);
+    // Due after the lease that is in the database, and before nodes may extend it no more.
+    first.state().settings.offline_after_ms = 1_000;
     let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
     let running = Running::registered(builder(&[&first, &second], &journal, &seen), &first).await;
     let due = first.now_ms() + 1_500;
