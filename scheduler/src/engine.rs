@@ -209,6 +209,11 @@ impl<S: Store + 'static> Engine<S> {
         Ok(beat)
     }
 
+    /// Reads the database's clock if nobody has of late, as after an outage.
+    pub async fn refresh_clock(&self) -> Result<()> {
+        self.clock.refresh(&*self.store).await
+    }
+
     /// Reads which nodes and executors are alive; returns whether the nodes changed.
     pub async fn look(&self) -> Result<bool> {
         self.look_at_load();

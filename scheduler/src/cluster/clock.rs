@@ -32,6 +32,12 @@ pub trait Clock: Send + Sync {
         Ok(())
     }
 
+    /// Takes one if the last is older than a node that has its database ever lets it get: while the database was away its clock
+    /// may have been set, and nothing may be taken for missed, expired or due by what it said before.
+    async fn refresh(&self, _store: &dyn ClusterStore) -> Result<()> {
+        Ok(())
+    }
+
     /// How often the database's clock was found to have been set, by more than servers of one database may differ: times from
     /// before and after that cannot be compared.
     fn times_set(&self) -> u64 {
@@ -56,11 +62,16 @@ pub trait Clock: Send + Sync {
     }
 }
 
+/// A reading that is older than this is taken again before anything is decided by it, ms: several looks.
+const STALE_MS: i64 = 5_000;
+
 /// The production clock.
 #[derive(Debug)]
 pub struct ClusterClock {
     machine: LocalClock,
     database: RemoteClock,
+    /// When the last reading was asked for, by `local_us`.
+    read_us: AtomicI64,
     times_set: AtomicU64,
     set_back_from: AtomicI64,
 }
@@ -77,6 +88,7 @@ impl ClusterClock {
         let clock = Self {
             machine,
             database: RemoteClock::default(),
+            read_us: AtomicI64::new(i64::MIN),
             times_set: AtomicU64::new(0),
             set_back_from: AtomicI64::new(0),
         };
@@ -104,6 +116,7 @@ impl Clock for ClusterClock {
         let received = self.machine.now();
         let before_us = self.database.at(received);
         self.database.observe(sent, received, remote_us);
+        self.read_us.fetch_max(sent.free_us, Ordering::Relaxed);
         let Some((before_us, after_us)) = before_us.zip(self.database.at(received)) else { return Ok(()) };
         if (after_us - before_us).abs() > CLOCK_STEP_MIN_MS * 1_000 {
             self.times_set.fetch_add(1, Ordering::Relaxed);
@@ -112,6 +125,11 @@ impl Clock for ClusterClock {
             self.set_back_from.fetch_max(before_us.div_euclid(1_000), Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    async fn refresh(&self, store: &dyn ClusterStore) -> Result<()> {
+        let is_stale = self.local_us().saturating_sub(self.read_us.load(Ordering::Relaxed)) > STALE_MS * 1_000;
+        if is_stale { self.observe(store).await } else { Ok(()) }
     }
 
     fn times_set(&self) -> u64 {

@@ -97,6 +97,8 @@ pub struct Membership {
     contact: Mutex<Contact>,
     /// When the last heartbeat that was committed was sent, local µs.
     sent_us: AtomicI64,
+    /// When it was committed at the earliest, cluster ms.
+    beaten_at: AtomicI64,
     /// What nodes have told of the database's clock: what it said before it was set back, ms.
     set_back_from: AtomicI64,
     clock_spread: Mutex<ClockSpread>,
@@ -111,6 +113,7 @@ impl Membership {
         offline_after_ms: i64,
     ) -> Result<Self> {
         let sent_us = AtomicI64::new(clock.local_us());
+        let beaten_at = AtomicI64::new(clock.now_ms());
         let info = NodeInfo { clock: clock.reading(), ..info.clone() };
         let me = store.join(&info).await?;
         let view = View {
@@ -129,6 +132,7 @@ impl Membership {
             view: ArcSwap::from_pointee(view),
             contact,
             sent_us,
+            beaten_at,
             set_back_from: AtomicI64::new(0),
             clock_spread: Mutex::default(),
         })
@@ -164,22 +168,32 @@ impl Membership {
 
     /// Renews the heartbeat. A node whose heartbeat was not renewed must stop.
     pub async fn heartbeat(&self, queue_depth: u64) -> Result<Beat> {
+        self.mind_the_clock();
         let beat = NodeHeartbeat {
             queue_depth,
             clock: self.clock.reading(),
             last: self.last_beat(),
             set_back_from: self.set_back_from(),
         };
+        let sent = At::now(&*self.clock);
         let sent_us = self.clock.local_us();
         let done = self.store.heartbeat(&self.me, &beat).await?;
         self.sent_us.fetch_max(sent_us, Ordering::Relaxed);
-        self.contact().made(At::now(&*self.clock));
+        let answered = At::now(&*self.clock);
+        self.contact().made(answered);
+        // Where the clock was set meanwhile, the row may carry the time before.
+        self.beaten_at.store(sent.cluster.min(answered.cluster), Ordering::Relaxed);
         Ok(done)
     }
 
-    /// When this node's heartbeat was last committed, epoch ms.
+    /// The last heartbeat may have been committed after the clock was set back, and before that was read here.
+    fn mind_the_clock(&self) {
+        self.beaten_at.fetch_min(self.clock.now_ms(), Ordering::Relaxed);
+    }
+
+    /// When this node's heartbeat was last committed, epoch ms: its row carries this instant or a later one.
     pub fn last_beat(&self) -> i64 {
-        self.contact().last.cluster
+        self.beaten_at.load(Ordering::Relaxed)
     }
 
     /// How old the heartbeat of a live node is at most, ms.
@@ -200,6 +214,7 @@ impl Membership {
 
     /// Reads who is alive; returns whether that changed.
     pub async fn look(&self) -> Result<bool> {
+        self.mind_the_clock();
         let nodes = self.store.nodes().await?;
         self.compare_clocks(&nodes);
         let told = nodes.iter().map(|node| node.set_back_from).max().unwrap_or(0);

@@ -7,7 +7,7 @@ use crate::domain::task::BlockStrategy;
 use crate::domain::{LogId, Reason, Run, Status, Task, TaskId, Transition};
 use crate::metrics::METRICS;
 use crate::queue::UnderWay;
-use crate::store::{DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
+use crate::store::{ClusterStore, DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,7 +23,7 @@ impl DispatchSettings {
     }
 }
 
-impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> Dispatcher<S> {
     /// Those that may only go with a permit, and those that need none.
     pub(super) fn split_bounded(&self, outgoing_runs: Vec<OutgoingRun>) -> (Vec<OutgoingRun>, Vec<OutgoingRun>) {
         let rules = self.rules.now();

@@ -13,7 +13,7 @@ use crate::domain::routing::{CandidateLists, NoExecutor, Rings};
 use crate::domain::{ExecutorId, IdSource, LogId, Reason, Run, Status, TenantId, Transition, failure};
 use crate::metrics::METRICS;
 use crate::queue::{Batch, RunQueue, UnderWay};
-use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore, RunDispatch, StoreError};
+use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, RunDispatch, StoreError};
 use dashmap::DashMap;
 use futures_util::FutureExt;
 use futures_util::future::{join, join_all};
@@ -120,7 +120,7 @@ pub struct DispatchParts<S: ?Sized> {
     pub ended: Arc<EndedRuns>,
 }
 
-impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> Dispatcher<S> {
     /// Over the node's parts.
     pub fn new(parts: DispatchParts<S>, settings: DispatchSettings) -> Self {
         let DispatchParts { store, clock, membership, registry, rules, transport, canceller, queue, ids, tasks, ended } =

@@ -8,7 +8,7 @@ use crate::domain::rules::WindowAction;
 use crate::domain::task::Maintenance;
 use crate::domain::{Reason, Run, Status, Task, TaskId, Transition, Trigger};
 use crate::queue::returned_to_all;
-use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore};
+use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -21,9 +21,12 @@ const UNREADABLE_PAUSE_MS: i64 = 10_000;
 /// Fire times of overdue runs by task, latest first.
 type Overdue = HashMap<TaskId, Vec<i64>>;
 
-impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> Dispatcher<S> {
     /// Sorts out what is no longer to run.
     pub(super) async fn judge(&self, runs: Vec<Run>) -> Result<Vec<OutgoingRun>, Failed> {
+        if let Err(error) = self.clock.refresh(&*self.store).await {
+            return Err((runs, error));
+        }
         let tasks = match self.tasks.of(&runs).await {
             Ok(tasks) => tasks,
             Err(error) => return Err((runs, error)),

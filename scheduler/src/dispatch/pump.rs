@@ -7,7 +7,7 @@
 use super::Dispatcher;
 use crate::cluster::Clock;
 use crate::queue::{Batch, RunQueue};
-use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore};
+use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::future::ready;
@@ -40,7 +40,7 @@ pub struct PumpCore<S: ?Sized> {
     batches: TaskTracker,
 }
 
-impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized + 'static> PumpCore<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + 'static> PumpCore<S> {
     /// Over the node's parts.
     pub fn new(
         dispatcher: Arc<Dispatcher<S>>,
@@ -91,7 +91,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized + 'stati
     }
 }
 
-async fn dispatch<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized>(
+async fn dispatch<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore>(
     dispatcher: Arc<Dispatcher<S>>,
     batch: Batch,
     permit: OwnedSemaphorePermit,
@@ -109,7 +109,7 @@ pub struct Pump<S: ?Sized> {
     thread: std::thread::JoinHandle<()>,
 }
 
-impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized + 'static> Pump<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + 'static> Pump<S> {
     /// Starts the thread.
     ///
     /// # Errors

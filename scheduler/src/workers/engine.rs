@@ -106,6 +106,7 @@ async fn look<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
 }
 
 async fn pregenerate<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
+    parts.engine.refresh_clock().await?;
     if parts.engine.pregenerator.tick().await? > 0 {
         parts.wake.notify_one();
     }
@@ -113,11 +114,13 @@ async fn pregenerate<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
 }
 
 async fn load<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
+    parts.engine.refresh_clock().await?;
     parts.engine.loader.load().await?;
     Ok(())
 }
 
 async fn load_urgent<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
+    parts.engine.refresh_clock().await?;
     parts.engine.loader.load_urgent().await?;
     Ok(())
 }
@@ -149,6 +152,7 @@ async fn process_outbox<S: Store + DefinitionStore + 'static>(parts: Arc<EngineP
 
 async fn backfill<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
     let engine = &parts.engine;
+    engine.refresh_clock().await?;
     if engine.pregenerator.has_lease() && engine.backfiller.tick().await? > 0 {
         parts.wake.notify_one();
     }

@@ -189,4 +189,11 @@ impl Clock for SimClock {
             None => Ok(()),
         }
     }
+
+    async fn refresh(&self, store: &dyn ClusterStore) -> Result<()> {
+        match self.of_process() {
+            Some(clock) => clock.refresh(store).await,
+            None => Ok(()),
+        }
+    }
 }

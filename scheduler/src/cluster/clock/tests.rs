@@ -137,3 +137,38 @@ async fn between_two_readings_a_clock_that_is_slewed_fast_does_not_lead() {
         }
     }
 }
+
+#[tokio::test]
+async fn after_an_outage_the_clock_is_read_before_anything_is_decided_by_it() {
+    let world = World::default();
+    let clock = world.clock().await;
+    world.sets_the_database_back(10 * SECOND_US);
+    world.passes(4 * SECOND_US);
+    clock.refresh(&world).await.unwrap();
+    assert!(clock.now_us() > world.database_us() + 9 * SECOND_US, "a look is due; until then it costs nothing");
+    world.passes(2 * SECOND_US);
+    clock.refresh(&world).await.unwrap();
+    assert!(clock.now_us() <= world.database_us());
+}
+
+/// It would take the database for restored from a backup when the clock is set forward again.
+#[tokio::test]
+async fn a_heartbeat_counts_by_the_clock_that_it_was_written_by() {
+    let world = World::default();
+    let clock = world.clock().await;
+    let node = Membership::join(Arc::new(world.clone()), clock.clone(), &NodeInfo::default(), 10_000).await.unwrap();
+    world.sets_the_database_back(130 * SECOND_US);
+    let written_at = world.database_us() / 1_000;
+    node.heartbeat(0).await.unwrap();
+    // Until the next look the node does not know.
+    world.passes(SECOND_US);
+    clock.observe(&world).await.unwrap();
+    node.look().await.unwrap();
+    world.sets_the_database_back(-130 * SECOND_US);
+    world.passes(SECOND_US);
+    clock.observe(&world).await.unwrap();
+    node.look().await.unwrap();
+    assert!(node.last_beat() <= written_at + SECOND_US / 1_000 + 1, "{} > {written_at}", node.last_beat());
+    node.heartbeat(0).await.unwrap();
+    assert!(node.last_beat() > written_at + 100_000);
+}

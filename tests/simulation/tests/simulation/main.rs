@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // test code
 
+mod clock_stories;
 mod driven;
 mod executor_stories;
 mod faults;

@@ -1,6 +1,7 @@
 //! Bounds of runs at once: people set one, and lift it again.
 
 use super::{Desk, Parts};
+use crate::faults::Fault;
 use carillon::domain::quota::Quotas;
 use carillon_simulation::store::{Bounded, Rebound};
 use std::time::Duration;
@@ -8,6 +9,9 @@ use tokio::time::Instant;
 
 /// A node is asked so often what it goes by.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// That what was changed is as before is noticed so long after a switch-over, ms.
+const NOTICED_MS: i64 = 1_000;
 
 /// From when on every node goes by a bound, until it is changed.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +28,7 @@ impl Desk {
         self.set_bound(of, most).await;
         let lifted_at = Instant::now() + Duration::from_millis(lasts as u64);
         // Another's may have come meanwhile, be it another bound or that one is lifted.
-        let newest = self.world.store.inspect(|state| state.rebounds.iter().rfind(|one| one.of == of).copied());
-        if let Some(bound) = newest
+        if let Some(bound) = self.newest(of)
             && tokio::time::timeout_at(lifted_at, self.known_to_all(bound.version)).await.is_ok()
         {
             let number = self.number;
@@ -33,7 +36,25 @@ impl Desk {
             self.world.bounds.lock().unwrap().push(KnownBound { bound, at: self.world.time.now_ms() });
         }
         tokio::time::sleep_until(lifted_at).await;
+        let asked_at = self.world.time.now_ms();
         self.set_bound(of, 0).await;
+        // Whoever sees after a switch-over that it is back lifts it again.
+        for lost_at in self.commits_lost_after(asked_at) {
+            self.world.time.until_ms(lost_at + NOTICED_MS).await;
+            if self.newest(of).is_some_and(|bound| bound.most > 0) {
+                self.set_bound(of, 0).await;
+            }
+        }
+    }
+
+    /// When standbys without the last commits have taken over, from that instant on; epoch ms.
+    fn commits_lost_after(&self, at: i64) -> impl Iterator<Item = i64> {
+        let lost = self.world.faults.iter().filter(|planned| matches!(planned.fault, Fault::LostCommits { .. }));
+        lost.map(|planned| self.world.began + planned.until()).filter(move |lost_at| *lost_at > at)
+    }
+
+    fn newest(&self, of: Bounded) -> Option<Rebound> {
+        self.world.store.inspect(|state| state.rebounds.iter().rfind(|one| one.of == of).copied())
     }
 
     async fn set_bound(&self, of: Bounded, most: i32) {

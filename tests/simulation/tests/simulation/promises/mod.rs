@@ -16,7 +16,7 @@ use crate::settings::MISFIRE_AFTER_MS;
 use crate::tasks::Answered;
 use crate::world::World;
 use carillon::domain::task::{Delivery, NEVER, ScheduleKind, TaskSpec};
-use carillon::domain::{LogId, Reason, Status, TaskId};
+use carillon::domain::{IdSource, LogId, Reason, Status, TaskId};
 use carillon::store::ATTEMPTS_KEPT_MAX;
 use carillon_protocol::{RunKey, RunStatus, Verdict};
 use carillon_simulation::executor::{Start, Stop};
@@ -32,6 +32,13 @@ const READ_MS: i64 = 5_000;
 
 /// The same while something is out of order: what was read slowly, and so vaguely, counts for some readings more.
 pub const READ_IN_TROUBLE_MS: i64 = 60_000;
+
+/// Of what was missed by one task at least so many have a row.
+const MISSED_KEPT: usize = 100;
+
+/// After the database is back, what is due has its rows within this time, ms: an interval between two writings of what is
+/// coming, and a statement.
+const WRITTEN_AFTER_MS: i64 = 8_000;
 
 /// A promise that was broken.
 #[derive(Debug, Clone)]
@@ -183,11 +190,14 @@ impl Evidence<'_> {
             let rows = self.state.by_fire.range((task, fire, i32::MIN)..(task, fire + 1, i32::MIN));
             let logs: Vec<LogId> = rows.filter(|((_, _, shard), _)| *shard <= 0).map(|(_, log)| *log).collect();
             match logs.first() {
+                None if self.is_beyond_what_is_kept(task, fire) || self.had_no_chance(fire, stop) => {}
                 None => self.breaks("P1 every fire has a row", None, format!("task {task} fire {fire} has none")),
                 Some(log) => {
                     let run = &self.state.logs[log].run;
                     let given_up = run.status == Status::Cancelled && run.reason == Reason::TaskEdited;
-                    let is_later = |c: &Redefinition| c.revision > run.revision && self.clock.at(c.at) < fire;
+                    // What the clock had passed as far as the node could know is past, and stays so.
+                    let known = |at: i64| at + self.clock.most_ahead(at - READ_MS, at);
+                    let is_later = |c: &Redefinition| c.revision > run.revision && known(c.at) < fire;
                     let by_old = self.state.changes.iter().any(|c| c.task == task && is_later(c));
                     let ran = self.starts.range(RunKey(log.0, 0)..RunKey(log.0 + 1, 0)).next().is_some();
                     if given_up && by_old && !ran {
@@ -197,6 +207,23 @@ impl Evidence<'_> {
                 }
             }
         }
+    }
+
+    /// Whether it was missed together with so many later ones that it has no row.
+    fn is_beyond_what_is_kept(&self, task: TaskId, fire: i64) -> bool {
+        let later = self.state.by_fire.range((task, fire + 1, i32::MIN)..(TaskId(task.0 + 1), i64::MIN, i32::MIN));
+        let was_missed = |log: &LogId| IdSource::made_at(*log) - self.state.logs[log].run.fire_time > MISFIRE_AFTER_MS;
+        later.filter(|((_, _, shard), log)| *shard <= 0 && was_missed(log)).count() >= MISSED_KEPT
+    }
+
+    /// Whether nobody could write it down before the task was changed: the database had just come back.
+    fn had_no_chance(&self, fire: i64, change: &Redefinition) -> bool {
+        self.world.faults.iter().any(|planned| {
+            let keeps_all_from_writing =
+                matches!(planned.fault, Fault::StoreAway { node: None, .. } | Fault::ReadOnly { .. });
+            let (from, until) = (self.world.began + planned.at, self.world.began + planned.until());
+            keeps_all_from_writing && self.clock.last(fire) >= from && change.at <= until + WRITTEN_AFTER_MS
+        })
     }
 
     /// Every dispatch but the last one, of which the row itself tells, is kept; and none that never was.
