@@ -1,6 +1,7 @@
 //! A process's way to the nodes, as bytes over the model network.
 
 use super::ledger::Ack;
+use super::older::older;
 use super::{MachineParts, note};
 use crate::messages;
 use crate::net::{Broken, Endpoint};
@@ -46,6 +47,7 @@ impl Carrier for NodeCarrier {
 
 impl NodeCarrier {
     async fn send(&self, origin: &str, request: Request, timeout: Duration) -> Result<Answer, String> {
+        let request = if self.parts.is_older { older(&request, &self.parts.key) } else { request };
         let servers = self.servers.lock().unwrap().clone();
         let found = servers.into_iter().enumerate().find(|(node, _)| origin_of(*node) == origin);
         let Some((node, server)) = found else { return Err(format!("no such node: {origin}")) };

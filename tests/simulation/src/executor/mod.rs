@@ -6,6 +6,7 @@ mod disk;
 mod handlers;
 mod ledger;
 mod machine_time;
+mod older;
 mod process;
 
 pub use carrier::NodeServer;
@@ -46,6 +47,8 @@ pub struct MachineParts {
     pub handlers: Vec<String>,
     /// The app that they belong to.
     pub key: AppKey,
+    /// Whether its processes are of the release before.
+    pub is_older: bool,
 }
 
 /// How much a process takes.

@@ -26,11 +26,21 @@ pub struct Shape {
     pub lead_ms: i64,
     /// How far ahead logs are written, ms.
     pub ahead_ms: i64,
+    /// The one of the first tenant's executors that is of the release before.
+    pub older_executor: Option<usize>,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { nodes: 2, tenants: 1, own_executors: 2, capacity: 1_000, lead_ms: LEAD_MS, ahead_ms: AHEAD_MS }
+        Self {
+            nodes: 2,
+            tenants: 1,
+            own_executors: 2,
+            capacity: 1_000,
+            lead_ms: LEAD_MS,
+            ahead_ms: AHEAD_MS,
+            older_executor: None,
+        }
     }
 }
 
@@ -60,6 +70,9 @@ impl Shape {
             },
             lead_ms: if dice.happens("long lead", 333) { LONG_LEAD_MS } else { LEAD_MS },
             ahead_ms: if dice.happens("little ahead", 400) { SHORT_AHEAD_MS } else { AHEAD_MS },
+            older_executor: dice
+                .happens("two releases side by side", 150)
+                .then(|| dice.between("which is of the release before", 0, 1) as usize),
         }
     }
 
@@ -100,7 +113,8 @@ pub const HEARTBEAT_MS: i64 = 3_000;
 /// How often a node loads what is due, ms.
 pub const LOADER_MS: i64 = 5_000;
 
-const ABANDON_AFTER_MS: i64 = 20_000;
+/// Who is silent for so long has stopped what it ran, ms.
+pub const ABANDON_AFTER_MS: i64 = 20_000;
 const ACCEPT_WINDOW_MS: i64 = 3_000;
 const WAITING_MS: i64 = 200;
 

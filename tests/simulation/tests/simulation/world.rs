@@ -154,7 +154,7 @@ impl Ground {
 
     /// Everyone's executors, the first tenant's first.
     fn executors(&self, tenants: &[Tenant]) -> Vec<Arc<SimExecutor>> {
-        let machine = |tenant: &Tenant| MachineParts {
+        let machine = |index: usize, tenant: &Tenant| MachineParts {
             time: self.time.clone(),
             dice: self.dice.clone(),
             net: self.net.clone(),
@@ -162,8 +162,10 @@ impl Ground {
             ledger: self.ledger.clone(),
             handlers: ["quick", "slow", "steady", "flaky"].map(str::to_owned).to_vec(),
             key: tenant.key(),
+            is_older: self.shape.older_executor == Some(index),
         };
-        let executor = |index: usize, of| SimExecutor::new(index, self.lag(&format!("executor {index}")), machine(of));
+        let executor =
+            |index: usize, of| SimExecutor::new(index, self.lag(&format!("executor {index}")), machine(index, of));
         tenants.iter().flat_map(|of| of.executors.iter().map(move |index| executor(*index, of))).collect()
     }
 

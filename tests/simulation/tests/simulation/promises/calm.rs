@@ -3,7 +3,7 @@
 use super::{Evidence, WEAKENED_MS};
 use crate::faults::{Fault, Planned};
 use crate::operations::Intended;
-use crate::settings::{HEARTBEAT_MS, LOADER_MS, OFFLINE_AFTER_MS};
+use crate::settings::{ABANDON_AFTER_MS, HEARTBEAT_MS, LOADER_MS, OFFLINE_AFTER_MS};
 use crate::world::MENDED_AT_MS;
 use carillon::domain::{TaskId, TenantId};
 use carillon_simulation::STATEMENT_MAX_MS;
@@ -63,9 +63,17 @@ impl Evidence<'_> {
         let reaches = move |planned: &&Planned| {
             self.is_out_of_order_by(planned)
                 && planned.at <= until
-                && planned.until().min(MENDED_AT_MS) + felt_for(&planned.fault) >= from
+                && planned.until().min(MENDED_AT_MS) + self.felt_for(planned) >= from
         };
         self.world.faults.iter().filter(reaches)
+    }
+
+    /// Nobody believes that an executor of the release before is gone until it would have stopped by itself.
+    fn felt_for(&self, planned: &Planned) -> i64 {
+        let patience = ABANDON_AFTER_MS + 2 * OFFLINE_AFTER_MS;
+        let has_older = self.world.shape.older_executor.is_some();
+        let older = if has_older && planned.hits_executors() { patience } else { 0 };
+        felt_for(&planned.fault) + older
     }
 
     /// A node that is stopped in good order is missed only when no other is there (P7).
