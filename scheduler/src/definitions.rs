@@ -58,7 +58,14 @@ impl<S: Store + DefinitionStore + 'static> TaskDefinitions<S> {
     /// Creates and changes tasks (checked), all or none. Returns what could not be revoked of
     /// each changed one, in their order.
     pub async fn apply(&self, new: &[NewTask], changes: &[TaskChange]) -> Result<Vec<NotRevoked>> {
+        self.engine.refresh_clock().await?;
         let now = self.engine.clock.now_ms();
+        for change in changes {
+            // What the definition of before owes goes on with an edit that leaves its schedule alone.
+            if change.before.fires_after(&change.spec, &change.activity, now) >= now {
+                self.write_what_is_owed(&change.before, now).await?;
+            }
+        }
         let held = self.store.apply_tasks(new, changes, now).await?;
         let mut not_revoked = Vec::with_capacity(changes.len());
         for held in held {
@@ -78,8 +85,19 @@ impl<S: Store + DefinitionStore + 'static> TaskDefinitions<S> {
 
     /// Deletes a task; returns what could not be revoked.
     pub async fn delete(&self, before: &TaskView) -> Result<NotRevoked> {
-        let held = self.store.delete_task(before, self.engine.clock.now_ms()).await?;
+        self.engine.refresh_clock().await?;
+        let now = self.engine.clock.now_ms();
+        self.write_what_is_owed(before, now).await?;
+        let held = self.store.delete_task(before, now).await?;
         Ok(self.revoke(held).await)
+    }
+
+    /// Fires that have passed and have no row yet, as after a long outage, get one before the definition that named them ends.
+    async fn write_what_is_owed(&self, before: &TaskView, now: i64) -> Result<()> {
+        if before.activity.started && before.next_fire_at < now {
+            self.engine.pregenerator.write_task(before.id).await?;
+        }
+        Ok(())
     }
 
     /// Asks executors for what they hold of tasks that were paused by themselves.

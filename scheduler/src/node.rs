@@ -314,6 +314,7 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             // bear twice their own.
             kept_going_ms: ms(settings.executors.offline_after)
                 + ms(s.offline_after.max(settings.executors.offline_after)),
+            misfire_after_ms: ms(s.misfire_after),
             page_rows: PAGE_ROWS,
         },
         housekeeping: HousekeepingSettings {

@@ -148,6 +148,12 @@ impl Membership {
         self.me.ids_after
     }
 
+    /// Since when there have been nodes without a gap of more than `gap_max_ms`, as far as this one knows, epoch ms.
+    pub fn attended_since(&self, gap_max_ms: i64) -> i64 {
+        let since = self.view().contact_since;
+        if since - self.me.lived_until <= gap_max_ms { i64::MIN } else { since }
+    }
+
     /// What the database's clock said, ms, before it was last known to be set back; 0 for never. It only grows: until then,
     /// things were done whose times the clock says once more.
     fn set_back_from(&self) -> i64 {

@@ -13,6 +13,7 @@ use super::marks::Marks;
 use super::rounds::Rounds;
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::dispatch::{Canceller, EndedRuns, Presence, TaskCache, Transport};
+use crate::domain::missed::was_held_up;
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
@@ -36,6 +37,8 @@ pub struct ReaperSettings {
     pub abandon_after_ms: i64,
     /// How long after its last heartbeat that was committed a node that has lost its database may tell an executor to go on.
     pub kept_going_ms: i64,
+    /// What no node has claimed so long after its due time was missed.
+    pub misfire_after_ms: i64,
     /// Runs in memory at once; the round goes on behind them: long runs that are well hide no lost ones. As many of the older
     /// runs that go on are looked at in a round; the next round goes on behind them.
     pub page_rows: u64,
@@ -148,7 +151,13 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     async fn return_queues_of_the_dead(&self, live: &[NodeId]) -> Result<usize> {
         let mut moved = 0;
         loop {
-            let runs = self.store.queued_of_others(live, BATCH_MAX as u64).await?;
+            let mut runs = self.store.queued_of_others(live, BATCH_MAX as u64).await?;
+            let (now, misfire_after_ms) = (self.clock.now_ms(), self.settings.misfire_after_ms);
+            let attended_since = self.membership.attended_since(misfire_after_ms);
+            let is_held_up = |run: &Run| run.due_time < now && was_held_up(run, attended_since, misfire_after_ms);
+            for run in runs.iter_mut().filter(|run| run.reason == Reason::None && is_held_up(run)) {
+                run.reason = Reason::GivenBack;
+            }
             let changes: Vec<Transition> = runs.iter().map(returned_to_all).collect();
             let now = self.store.change(&changes).await?.len();
             moved += now;

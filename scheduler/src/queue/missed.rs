@@ -52,9 +52,9 @@ impl<S: ClaimStore + PlanStore + ?Sized> MissedRuns<S> {
         now - self.misfire_after_ms
     }
 
-    /// Whether this run was claimed so late that the misfire strategy decides.
-    pub fn was_missed(&self, run: &Run) -> bool {
-        is_missed(run, run.queued_at, self.misfire_after_ms)
+    /// After this time a run that nobody has claimed was missed, ms.
+    pub fn misfire_after_ms(&self) -> i64 {
+        self.misfire_after_ms
     }
 
     /// Whether one of these runs was missed, if it is claimed now.

@@ -133,12 +133,14 @@ async fn reap<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
 }
 
 async fn look_at_waiting<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
+    parts.engine.refresh_clock().await?;
     parts.engine.dispatcher.look_at_waiting().await;
     Ok(())
 }
 
 /// Children start at once, a fixed delay's next run is written, what fails too often pauses.
 async fn process_outbox<S: Store + DefinitionStore + 'static>(parts: Arc<EngineParts<S>>) -> Round {
+    parts.engine.refresh_clock().await?;
     let followed = parts.engine.outbox_worker.tick().await?;
     for task in &followed.moved {
         parts.engine.pregenerator.write_task(*task).await?;

@@ -355,6 +355,20 @@ async fn what_was_claimed_in_time_is_not_missed_by_the_next_node() {
     assert_eq!(missed, [(Status::Init, false), (Status::Init, true)], "the other one was missed before it was claimed");
 }
 
+/// A process that dies leaves behind what it had claimed in time and held up. Nobody was there for long before this one, so what
+/// had been missed by then is missed.
+#[tokio::test]
+async fn what_was_held_up_by_a_process_that_died_is_not_missed_by_the_next_one() {
+    let (store, _, loader) = loader(50_000).await;
+    let claimed = |id, late_ms, queued_at| Run { status: Status::Queued, queued_at, ..fire(id, late_ms) };
+    let rows = [claimed(1, 25_000, NOW - 26_000), claimed(2, 40_000, NOW - 41_000), claimed(3, 40_000, NOW - 1_000)];
+    store.runs.lock().unwrap().extend(rows.map(|run| (run.id, run)));
+    loader.load().await.unwrap();
+    let later = |run: &Run| crate::domain::missed::is_missed(run, NOW + 20_000, 30_000);
+    let missed: Vec<_> = store.runs.lock().unwrap().values().map(later).collect();
+    assert_eq!(missed, [false, true, true]);
+}
+
 /// A row of a schedule that was due so long ago, ms.
 fn fire(id: i64, late_ms: i64) -> Run {
     Run { trigger: Trigger::Schedule, ..run(id, NOW - late_ms) }

@@ -144,6 +144,7 @@ pub fn engine(shape: &Shape) -> EngineSettings {
             offline_after_ms: OFFLINE_AFTER_MS,
             abandon_after_ms: ABANDON_AFTER_MS,
             kept_going_ms: 2 * OFFLINE_AFTER_MS,
+            misfire_after_ms: MISFIRE_AFTER_MS,
             // Fewer than run at once: what is lost must be found behind what is well.
             page_rows: 4,
         },

@@ -201,6 +201,7 @@ fn engine_settings() -> EngineSettings {
             offline_after_ms: OFFLINE_AFTER_MS,
             abandon_after_ms: OFFLINE_AFTER_MS,
             kept_going_ms: OFFLINE_AFTER_MS,
+            misfire_after_ms: 30_000,
             page_rows: PAGE_ROWS,
         },
         housekeeping: HousekeepingSettings { retain_ms: 86_400_000, lease_ttl_ms: 70_000 },

@@ -71,9 +71,15 @@ impl Evidence<'_> {
     /// Nobody believes that an executor of the release before is gone until it would have stopped by itself.
     fn felt_for(&self, planned: &Planned) -> i64 {
         let patience = ABANDON_AFTER_MS + 2 * OFFLINE_AFTER_MS;
-        let has_older = self.world.shape.older_executor.is_some();
-        let older = if has_older && planned.hits_executors() { patience } else { 0 };
-        felt_for(&planned.fault) + older
+        let is_in_doubt = self.world.shape.older_executor.is_some_and(|older| match planned.fault {
+            Fault::Cut { executor, .. }
+            | Fault::Island { executor, .. }
+            | Fault::Kill { executor, .. }
+            | Fault::Befalls { executor, .. } => executor == older,
+            Fault::Loss { .. } => true,
+            _ => false,
+        });
+        felt_for(&planned.fault) + if is_in_doubt { patience } else { 0 }
     }
 
     /// A node that is stopped in good order is missed only when no other is there (P7).

@@ -75,7 +75,9 @@ impl Evidence<'_> {
             (Status::Cancelled, Reason::TaskStopped | Reason::TaskEdited | Reason::TaskPaused) => {
                 // A copy that comes back after a stop is called edited, too.
                 let fits = |started: bool| !started || run.reason == Reason::TaskEdited;
-                let mut changes = self.state.changes.iter().filter(|c| c.task == run.task_id && c.revision > 1);
+                // What a person or a parent started may have gone over to the definition that ended it.
+                let after = if run.trigger.is_scheduled() { run.revision } else { 1 };
+                let mut changes = self.state.changes.iter().filter(|c| c.task == run.task_id && c.revision > after);
                 let ended_at = self.clock.last(row.finished_at);
                 let by = changes.any(|c| fits(c.started) && c.at <= ended_at + BEFORE_MS);
                 is(by, "nobody changed its task so")

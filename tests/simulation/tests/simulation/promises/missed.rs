@@ -143,9 +143,9 @@ impl Evidence<'_> {
     }
 }
 
-/// What a quota, others of its kind or a lack of executors have delayed was not missed.
+/// What a quota, others of its kind, a lack of executors or the node that had it have delayed was not missed.
 fn waited_for_nothing(claim: &Claim) -> bool {
-    !matches!(claim.reason, Reason::OverQuota | Reason::NoExecutor) && !claim.reason.is_wait()
+    !matches!(claim.reason, Reason::OverQuota | Reason::NoExecutor | Reason::GivenBack) && !claim.reason.is_wait()
 }
 
 fn made_up_for(spec: &TaskSpec) -> usize {

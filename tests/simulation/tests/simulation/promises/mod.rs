@@ -12,7 +12,7 @@ mod tenants;
 mod turns;
 
 use crate::faults::{Fault, Planned};
-use crate::settings::MISFIRE_AFTER_MS;
+use crate::settings::{HEARTBEAT_MS, MISFIRE_AFTER_MS, OFFLINE_AFTER_MS};
 use crate::tasks::Answered;
 use crate::world::World;
 use carillon::domain::task::{Delivery, NEVER, ScheduleKind, TaskSpec};
@@ -31,7 +31,10 @@ const WEAKENED_MS: i64 = 40_000;
 const READ_MS: i64 = 5_000;
 
 /// The same while something is out of order: what was read slowly, and so vaguely, counts for some readings more.
-pub const READ_IN_TROUBLE_MS: i64 = 60_000;
+pub const READ_IN_TROUBLE_MS: i64 = 3 * OFFLINE_AFTER_MS + HEARTBEAT_MS;
+
+/// Before a calm change a fire has its row so long after it, ms: its clock may be another's.
+const WRITTEN_AHEAD_MS: i64 = 1_000;
 
 /// Of what was missed by one task at least so many have a row.
 const MISSED_KEPT: usize = 100;
@@ -179,8 +182,10 @@ impl Evidence<'_> {
         let schedule = spec.to_schedule(from, task).unwrap();
         let mut fire = schedule.next_after(from);
         // What the clock passed over when it was set forward has had as long to be written.
-        let is_due =
-            |fire: i64| fire <= stop.from - MISFIRE_AFTER_MS && self.clock.last(fire) <= stop.at - MISFIRE_AFTER_MS;
+        // In a calm world all is written long before it is due.
+        let calm = self.is_calm(stop.at - MISFIRE_AFTER_MS, stop.at);
+        let margin = if calm { WRITTEN_AHEAD_MS } else { MISFIRE_AFTER_MS };
+        let is_due = |fire: i64| fire <= stop.from - margin && self.clock.last(fire) <= stop.at - margin;
         let mut fires = Vec::new();
         while fire != NEVER && is_due(fire) {
             fires.push(fire);
@@ -216,14 +221,17 @@ impl Evidence<'_> {
         later.filter(|((_, _, shard), log)| *shard <= 0 && was_missed(log)).count() >= MISSED_KEPT
     }
 
-    /// Whether nobody could write it down before the task was changed: the database had just come back.
+    /// Whether nobody could write it down before the task paused itself: the database had just come back, and failures were
+    /// reported first. Before people change a task, what it owes is written.
     fn had_no_chance(&self, fire: i64, change: &Redefinition) -> bool {
-        self.world.faults.iter().any(|planned| {
-            let keeps_all_from_writing =
-                matches!(planned.fault, Fault::StoreAway { node: None, .. } | Fault::ReadOnly { .. });
-            let (from, until) = (self.world.began + planned.at, self.world.began + planned.until());
-            keeps_all_from_writing && self.clock.last(fire) >= from && change.at <= until + WRITTEN_AFTER_MS
-        })
+        let pauses_itself = !change.started && change.spec.pause_after_failures > 0;
+        pauses_itself
+            && self.world.faults.iter().any(|planned| {
+                let keeps_all_from_writing =
+                    matches!(planned.fault, Fault::StoreAway { node: None, .. } | Fault::ReadOnly { .. });
+                let (from, until) = (self.world.began + planned.at, self.world.began + planned.until());
+                keeps_all_from_writing && self.clock.last(fire) >= from && change.at <= until + WRITTEN_AFTER_MS
+            })
     }
 
     /// Every dispatch but the last one, of which the row itself tells, is kept; and none that never was.
