@@ -15,6 +15,10 @@ use std::sync::Arc;
 /// Overdue fires looked at for the misfire strategy at most.
 const OVERDUE_MAX: u64 = 20_000;
 
+/// Tasks whose overdue fires are looked at in one statement: after a long outage each may have a thousand rows to be read, and a
+/// statement that is given up has cost its time for nothing.
+const OVERDUE_TASKS: usize = 50;
+
 /// Runs whose task cannot be read are looked at again after this long, ms.
 const UNREADABLE_PAUSE_MS: i64 = 10_000;
 
@@ -128,9 +132,11 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
                 written_until.insert(task.id, task.next_fire_at);
                 overdue.insert(task.id, missed::unwritten(&task, due_before));
             }
-            for (task, fire_time) in self.store.overdue(&since, due_before, OVERDUE_MAX).await? {
-                if written_until.get(&task).is_none_or(|until| fire_time < *until) {
-                    overdue.entry(task).or_default().push(fire_time);
+            for some in since.chunks(OVERDUE_TASKS) {
+                for (task, fire_time) in self.store.overdue(some, due_before, OVERDUE_MAX).await? {
+                    if written_until.get(&task).is_none_or(|until| fire_time < *until) {
+                        overdue.entry(task).or_default().push(fire_time);
+                    }
                 }
             }
         }

@@ -191,6 +191,15 @@ impl Dialect {
         }
     }
 
+    /// At the end of a derived table: what is outside of it has no say in how its rows are found. PostgreSQL may believe that so
+    /// few rows pass a filter that it reads the whole table for them.
+    pub fn fence(self) -> &'static str {
+        match self {
+            Self::Sqlite | Self::MariaDb => "",
+            Self::Postgres => " OFFSET 0",
+        }
+    }
+
     /// Ends a query whose rows of the table `l` nobody else changes until the transaction ends. `None` where one transaction
     /// writes at a time.
     pub fn for_update(self) -> Option<&'static str> {

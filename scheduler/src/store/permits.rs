@@ -86,11 +86,13 @@ statements!(
         "l.task_id = v.n_task_id AND l.address = v.n_address",
     ),
     OVERDUE = |d| format!(
-        "SELECT l.task_id, l.fire_time FROM {} task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
+        "SELECT l.task_id, l.fire_time FROM (SELECT l.task_id, l.fire_time, l.due_time, l.trigger_kind, l.parent_id, l.status \
+         FROM {} task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from{}) l \
          WHERE ((l.due_time < {{2}} AND l.trigger_kind = 'schedule') OR l.trigger_kind = 'misfire') AND l.parent_id = 0 AND \
          +l.status NOT IN ({EXPIRED}, {CANCELLED}) \
          ORDER BY l.fire_time DESC LIMIT {{3}}",
-        d.batch(1, &[("id", Kind::Big), ("from", Kind::Big)])
+        d.batch(1, &[("id", Kind::Big), ("from", Kind::Big)]),
+        d.fence()
     ),
 );
 
