@@ -123,7 +123,7 @@ impl<'a> Evidence<'a> {
                 let of_schedule = run.trigger == Trigger::Schedule;
                 let came_at = if of_schedule { run.fire_time } else { run.fire_time.max(IdSource::made_at(run.id)) };
                 let has_come = came_at > row.run.fire_time && self.clock.first(came_at) <= ended_at;
-                let is_late = of_schedule && (run.due_time > run.fire_time || run.attempt > 1);
+                let is_late = (of_schedule && run.due_time > run.fire_time) || run.attempt > 1;
                 run.id != row.run.id && (has_come || is_late)
             };
             if !self.rows_of(row.run.task_id).any(covers) {
