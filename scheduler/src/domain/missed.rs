@@ -16,14 +16,17 @@ pub fn is_missed(run: &Run, at: i64, misfire_after_ms: i64) -> bool {
         && run.due_time < at - misfire_after_ms
 }
 
-/// Whether a run that is queued for a node which gives it up was held up there and not missed: it was claimed in time, and since
-/// it would have been missed, or before that, there have been nodes all the time, the latest stretch without a gap since
-/// `attended_since` (epoch ms). What waited at a node, and loses it, is not missed because the next one claims it late.
+/// The reason that a run which is queued for a node goes back with at `now` (epoch ms): its own, or [`Reason::GivenBack`] where it
+/// was held up there and not missed. That is so if it was claimed in time, and since it would have been missed, or before that,
+/// there have been nodes all the time, the latest stretch without a gap since `attended_since` (epoch ms). What waited at a
+/// node, and loses it, is not missed because the next one claims it late.
 #[must_use]
-pub fn was_held_up(run: &Run, attended_since: i64, misfire_after_ms: i64) -> bool {
-    run.queued_at > 0
+pub fn reason_to_return(run: &Run, now: i64, attended_since: i64, misfire_after_ms: i64) -> Reason {
+    let is_held_up = run.due_time < now
+        && run.queued_at > 0
         && !is_missed(run, run.queued_at, misfire_after_ms)
-        && run.due_time.saturating_add(misfire_after_ms) >= attended_since
+        && run.due_time.saturating_add(misfire_after_ms) >= attended_since;
+    if run.reason == Reason::None && is_held_up { Reason::GivenBack } else { run.reason }
 }
 
 /// How many of a task's missed fires run, the latest ones.

@@ -13,7 +13,7 @@ use super::marks::Marks;
 use super::rounds::Rounds;
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::dispatch::{Canceller, EndedRuns, Presence, TaskCache, Transport};
-use crate::domain::missed::was_held_up;
+use crate::domain::missed::reason_to_return;
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
@@ -154,9 +154,8 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             let mut runs = self.store.queued_of_others(live, BATCH_MAX as u64).await?;
             let (now, misfire_after_ms) = (self.clock.now_ms(), self.settings.misfire_after_ms);
             let attended_since = self.membership.attended_since(misfire_after_ms);
-            let is_held_up = |run: &Run| run.due_time < now && was_held_up(run, attended_since, misfire_after_ms);
-            for run in runs.iter_mut().filter(|run| run.reason == Reason::None && is_held_up(run)) {
-                run.reason = Reason::GivenBack;
+            for run in &mut runs {
+                run.reason = reason_to_return(run, now, attended_since, misfire_after_ms);
             }
             let changes: Vec<Transition> = runs.iter().map(returned_to_all).collect();
             let now = self.store.change(&changes).await?.len();

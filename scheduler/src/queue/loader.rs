@@ -6,7 +6,7 @@ use super::fair_queue::Admission;
 use super::missed::MissedRuns;
 use super::page::{Heavy, Page};
 use crate::cluster::{Clock, LoadWatch, Membership, RuleBook};
-use crate::domain::missed::was_held_up;
+use crate::domain::missed::reason_to_return;
 use crate::domain::{Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::store::{BATCH_MAX, ClaimStore, DispatchStore, DueRange, LeftOut, PlanStore, Result, Share};
@@ -145,10 +145,7 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
         let reason = |run: &Run| match waits.get(&run.id) {
             Some(reason) => *reason,
             // Its turn had not come, although it was claimed in time: the next node must not take it for missed.
-            None if run.due_time < now && was_held_up(run, i64::MIN, self.missed.misfire_after_ms()) => {
-                Reason::GivenBack
-            }
-            None => Reason::None,
+            None => reason_to_return(run, now, i64::MIN, self.missed.misfire_after_ms()),
         };
         let returned = self.return_rows(&reason).await?;
         drop(self.queue.drain());
@@ -182,8 +179,7 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
         }
         let (now, misfire_after_ms) = (self.clock.now_ms(), self.missed.misfire_after_ms());
         let attended_since = self.membership.attended_since(misfire_after_ms);
-        let is_held_up = |run: &Run| run.due_time < now && was_held_up(run, attended_since, misfire_after_ms);
-        let reason = |run: &Run| if is_held_up(run) { Reason::GivenBack } else { Reason::None };
+        let reason = |run: &Run| reason_to_return(run, now, attended_since, misfire_after_ms);
         let returned = self.return_rows(&reason).await;
         let returned = returned.inspect_err(|_| self.inherits.store(true, Ordering::Relaxed))?;
         if returned > 0 {

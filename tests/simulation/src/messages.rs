@@ -2,6 +2,7 @@
 //! order.
 
 use carillon_protocol::exchange::{Answer, Request};
+use carillon_protocol::sign::{RequestParts, header};
 use carillon_protocol::{
     CancelAck, Code, DispatchAck, NODE_BASE_PATH, Reply, Results, ResultsAck, RunKey, RunStatus, Verdict,
 };
@@ -29,6 +30,20 @@ struct Runs {
 #[derive(Deserialize)]
 struct TaskIds {
     tasks: Vec<i64>,
+}
+
+/// What a request's signature covers beside its body, as sent.
+pub fn signed_parts(request: &Request) -> RequestParts<'_, &str> {
+    RequestParts {
+        method: Request::METHOD,
+        path: &request.path,
+        query: "",
+        tenant: request.header(header::TENANT),
+        app: request.header(header::APP),
+        key: request.header(header::KEY),
+        timestamp: request.header(header::TIMESTAMP),
+        nonce: request.header(header::NONCE),
+    }
 }
 
 /// A request in short.

@@ -8,7 +8,7 @@ use carillon::auth::SignedHead;
 use carillon::dispatch::{Carrier, SignedTransport, Uncarried};
 use carillon::store::Store;
 use carillon_protocol::exchange::{Answer, Request};
-use carillon_protocol::sign::{RequestParts, header};
+use carillon_protocol::sign::header;
 use carillon_protocol::{Code, NODE_BASE_PATH, Reply};
 use futures_util::stream;
 use std::convert::Infallible;
@@ -67,16 +67,7 @@ pub async fn knock<S: Store + 'static>(door: &ExecutorsDoor<S>, request: Request
         let body = serde_json::to_vec(&Reply::<()>::refuse(Code::NotFound, "there is no such route"));
         return Answer::unsigned(404, body.unwrap_or_default());
     };
-    let parts = RequestParts {
-        method: Request::METHOD,
-        path: &request.path,
-        query: "",
-        tenant: request.header(header::TENANT),
-        app: request.header(header::APP),
-        key: request.header(header::KEY),
-        timestamp: request.header(header::TIMESTAMP),
-        nonce: request.header(header::NONCE),
-    };
+    let parts = messages::signed_parts(&request);
     let (sign_method, sign) = (request.header(header::SIGN_METHOD), request.header(header::SIGN));
     let body = stream::iter([Ok::<_, Infallible>(request.body.clone())]);
     door.answer(message, &SignedHead { parts, sign_method, sign }, "10.0.0.1".to_owned(), body).await

@@ -73,10 +73,17 @@ impl ClusterStore for World {
     }
 }
 
+/// A node that has just joined, and its clock.
+async fn joined(world: &World) -> (Arc<ClusterClock>, Membership) {
+    let clock = world.clock().await;
+    let info = NodeInfo::default();
+    let node = Membership::join(Arc::new(world.clone()), clock.clone(), &info, 10_000).await.unwrap();
+    (clock, node)
+}
+
 /// A node that has beaten for long enough to judge others.
 async fn settled_node(world: &World) -> Membership {
-    let clock = world.clock().await;
-    let node = Membership::join(Arc::new(world.clone()), clock, &NodeInfo::default(), 10_000).await.unwrap();
+    let (_, node) = joined(world).await;
     beats_for(world, &node, 12).await;
     assert!(node.in_touch() && node.is_settled());
     node
@@ -110,8 +117,7 @@ async fn after_a_suspension_a_node_counts_as_out_of_contact() {
 #[tokio::test]
 async fn what_a_database_s_clock_does_makes_contact_last_no_longer() {
     let world = World::default();
-    let clock = world.clock().await;
-    let node = Membership::join(Arc::new(world.clone()), clock.clone(), &NodeInfo::default(), 10_000).await.unwrap();
+    let (clock, node) = joined(&world).await;
     world.sets_the_database_back(3_600 * SECOND_US);
     // It can be read, and not written to.
     for _ in 0..11 {
@@ -155,8 +161,7 @@ async fn after_an_outage_the_clock_is_read_before_anything_is_decided_by_it() {
 #[tokio::test]
 async fn a_heartbeat_counts_by_the_clock_that_it_was_written_by() {
     let world = World::default();
-    let clock = world.clock().await;
-    let node = Membership::join(Arc::new(world.clone()), clock.clone(), &NodeInfo::default(), 10_000).await.unwrap();
+    let (clock, node) = joined(&world).await;
     world.sets_the_database_back(130 * SECOND_US);
     let written_at = world.database_us() / 1_000;
     node.heartbeat(0).await.unwrap();

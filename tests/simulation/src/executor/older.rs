@@ -2,8 +2,9 @@
 //! told, it leaves unread, as every executor does.
 
 use crate::keys::AppKey;
+use crate::messages::signed_parts;
 use carillon_protocol::exchange::Request;
-use carillon_protocol::sign::{RequestParts, SignMethod, header};
+use carillon_protocol::sign::{SignMethod, header};
 use serde_json::{Map, Value};
 
 /// What 0.1 did not say yet, in requests and in what they list. (`tests/system/other_executors.rs` has its messages to the letter.)
@@ -13,21 +14,14 @@ const LATER: [&str; 4] = ["own_address", "acknowledged_at", "draining", "due_tim
 pub(super) fn older(request: &Request, key: &AppKey) -> Request {
     let Ok(mut message) = serde_json::from_slice::<Map<String, Value>>(&request.body) else { return request.clone() };
     forget(&mut message);
-    let of = |name| request.header(name);
-    let parts = RequestParts {
-        method: Request::METHOD,
-        path: &request.path,
-        query: "",
-        tenant: of(header::TENANT),
-        app: of(header::APP),
-        key: of(header::KEY),
-        timestamp: of(header::TIMESTAMP).parse().expect("a number was sent"),
-        nonce: of(header::NONCE),
-    };
-    let method =
-        if of(header::SIGN_METHOD) == SignMethod::Md5.as_str() { SignMethod::Md5 } else { SignMethod::HmacSha256 };
     let body = serde_json::to_vec(&message).expect("it was JSON");
-    Request::signed(&parts, method, &key.secret(), body.into())
+    let method = SignMethod::parse(request.header(header::SIGN_METHOD)).expect("it was signed");
+    let sign = signed_parts(request).sign(method, &key.secret(), &body);
+    let mut headers = request.headers.clone();
+    for (_, value) in headers.iter_mut().filter(|(name, _)| *name == header::SIGN) {
+        value.clone_from(&sign);
+    }
+    Request { path: request.path.clone(), headers, body: body.into() }
 }
 
 fn forget(message: &mut Map<String, Value>) {

@@ -2,15 +2,12 @@
 //! `misfire_strategy` has it. That each has a row at all is P1; so what was missed and not left out has run, or has ended as
 //! any run may.
 
-use super::Evidence;
+use super::{CLOCKS_MS, Evidence};
 use crate::faults::Fault;
 use crate::settings::MISFIRE_AFTER_MS;
 use carillon::domain::task::{MisfireStrategy, TaskSpec};
 use carillon::domain::{LogId, Reason, Run, Status, Trigger};
 use carillon_simulation::store::{Claim, LogRow};
-
-/// Clocks of nodes differ so much, and what a node reads of others is so old at most, ms.
-const CLOCKS_MS: i64 = 100;
 
 /// A node that judges a run has read what else was missed so long before at most, ms.
 const READ_MS: i64 = 5_000;

@@ -33,6 +33,9 @@ const READ_MS: i64 = 5_000;
 /// The same while something is out of order: what was read slowly, and so vaguely, counts for some readings more.
 pub const READ_IN_TROUBLE_MS: i64 = 3 * OFFLINE_AFTER_MS + HEARTBEAT_MS;
 
+/// Clocks of nodes differ so much, and what a node reads of others is so old at most, ms.
+const CLOCKS_MS: i64 = 100;
+
 /// Before a calm change a fire has its row so long after it, ms: its clock may be another's.
 const WRITTEN_AHEAD_MS: i64 = 1_000;
 

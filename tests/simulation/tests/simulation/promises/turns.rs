@@ -7,7 +7,7 @@
 //! gone, or stopped what it ran after `abandon_after`). Outside the simulation there is one: a
 //! handler that goes on although its executor told it to stop.
 
-use crate::promises::Evidence;
+use crate::promises::{CLOCKS_MS, Evidence};
 use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
 use carillon::domain::{IdSource, LogId, Reason, Run, Status, TaskId, TenantId, Trigger};
 use carillon_protocol::RunKey;
@@ -16,9 +16,6 @@ use std::collections::BTreeMap;
 
 /// How long a fixed delay's next fire may take to be written in a calm world, ms.
 const CHAINED_WITHIN_MS: i64 = 5_000;
-
-/// Clocks of nodes differ so much, ms.
-const CLOCKS_MS: i64 = 100;
 
 /// A run by true time, ms.
 #[derive(Debug, Clone)]
