@@ -70,7 +70,12 @@ impl ClusterClock {
 
     /// Cluster time, epoch µs; `None` before the first reading.
     pub(crate) fn now_us(&self) -> Option<i64> {
-        let now = self.cluster.at(self.local())?;
+        self.at_us(self.local())
+    }
+
+    /// Cluster time at an instant that has just been read, epoch µs; `None` before the first reading.
+    pub(crate) fn at_us(&self, now: LocalInstant) -> Option<i64> {
+        let now = self.cluster.at(now)?;
         Some(self.told_us.fetch_max(now, Ordering::Relaxed).max(now))
     }
 

@@ -16,7 +16,8 @@ use crate::sync::{Signal, lock};
 use crate::table::{Begin, Counts, Snapshot, Table};
 use crate::timer::Timer;
 use carillon_protocol::{
-    BlockStrategy, CancelOutcome, DispatchItem, DispatchOutcome, OutputState, RunKey, RunResult, RunStatus,
+    BlockStrategy, CancelOutcome, DispatchItem, DispatchOutcome, LocalInstant, OutputState, RunKey, RunResult,
+    RunStatus,
 };
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -164,11 +165,12 @@ impl Runs {
         more
     }
 
-    /// Stores the result of a slot's last run and takes its next one. `None` frees the slot.
-    pub(crate) fn next(&self, mut done: Option<RunResult>) -> Option<Arc<Run>> {
+    /// Stores the result of a slot's last run and takes its next one, at an instant that has just been read. `None` frees the
+    /// slot.
+    pub(crate) fn next(&self, mut done: Option<RunResult>, mut now: LocalInstant) -> Option<Arc<Run>> {
         loop {
-            let may_start = self.lease.may_start(self.clock.local_us());
-            let cluster_us = self.clock.now_us().unwrap_or(i64::MIN);
+            let may_start = self.lease.may_start(now.free_us);
+            let cluster_us = self.clock.at_us(now).unwrap_or(i64::MIN);
             let mut early = Vec::new();
             let (next, again) = self.change(|table| {
                 if let Some(result) = done.take() {
@@ -180,6 +182,7 @@ impl Runs {
             if !again {
                 return next;
             }
+            now = self.clock.local();
         }
     }
 

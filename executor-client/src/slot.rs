@@ -6,7 +6,7 @@ use crate::run::{Run, Stop};
 use crate::runs::Runs;
 use crate::spawn::Spawn;
 use crate::{Output, TaskError};
-use carillon_protocol::{RunResult, RunStatus};
+use carillon_protocol::{LocalInstant, RunResult, RunStatus};
 use futures_util::FutureExt as _;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -47,18 +47,22 @@ pub(crate) fn start_slots(runs: &Arc<Runs>, runtime: &impl Spawn, count: usize) 
 }
 
 async fn work(runs: Arc<Runs>) {
+    let mut now = runs.clock.local();
     let mut done = None;
     let mut turns = 0u32;
-    while let Some(run) = runs.next(done.take()) {
-        done = Some(execute(&runs, run).await);
+    while let Some(run) = runs.next(done.take(), now) {
+        let (result, ended) = execute(&runs, run).await;
+        (done, now) = (Some(result), ended);
         turns = turns.wrapping_add(1);
         if turns.is_multiple_of(RUNS_PER_TURN) {
             tokio::task::yield_now().await;
+            now = runs.clock.local();
         }
     }
 }
 
-async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
+/// Returns how a run ended, and when: the next one starts by the same reading of the clock.
+async fn execute(runs: &Runs, run: Arc<Run>) -> (RunResult, LocalInstant) {
     // The start was checked against the clock; only a new estimate in between could be lower.
     let started_us = runs.clock.now_us().unwrap_or_default();
     let ended = AssertUnwindSafe(drive(&run, started_us, runs.cancel_grace)).catch_unwind().await;
@@ -73,16 +77,18 @@ async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
         message = format!("{message}; its blocking part returned {} ms later", waited.as_millis());
     }
     run.end_output();
-    RunResult {
+    let ended = runs.clock.local();
+    let result = RunResult {
         log: run.item.log,
         attempt: run.item.attempt,
         status,
         message: cut(message),
         output: cut(output),
         started_at: started_us.div_euclid(1_000),
-        finished_at: runs.clock.now_ms().unwrap_or_default(),
+        finished_at: runs.clock.at_us(ended).unwrap_or_default().div_euclid(1_000),
         due_time: run.item.due_time,
-    }
+    };
+    (result, ended)
 }
 
 /// Awaits the handler and its blocking parts until they end, time out or are stopped; then drops

@@ -30,7 +30,7 @@ pub struct LocalInstant {
 /// No suspension is shorter, and no two readings of a kernel's clocks in a row are normally further apart, ns.
 const SUSPENSION_MIN_NS: i64 = 1_000_000;
 
-/// How often the time suspended is measured, to be sure that this thread was not interrupted in the middle.
+/// How often a difference between two clocks is measured, to be sure that this thread was not interrupted in the middle.
 const MEASUREMENTS: usize = 8;
 
 /// This machine's clock.
@@ -39,6 +39,9 @@ pub struct LocalClock {
     kernel: Box<dyn KernelClocks>,
     /// What boot time is ahead of the monotonic clock by, as far as is known.
     suspended_ns: AtomicI64,
+    /// What boot time was ahead of the raw clock by when that was measured. While it is about the same, so is the other, and
+    /// the monotonic clock need not be read: a start waits for each reading.
+    ahead_ns: AtomicI64,
 }
 
 impl LocalClock {
@@ -51,33 +54,42 @@ impl LocalClock {
     /// Over these clocks.
     pub fn over(kernel: impl KernelClocks + 'static) -> Self {
         let suspended_ns = AtomicI64::new(measure_suspended_ns(&kernel));
-        Self { kernel: Box::new(kernel), suspended_ns }
+        let ahead_ns = AtomicI64::new(measure_ahead_ns(&kernel));
+        Self { kernel: Box::new(kernel), suspended_ns, ahead_ns }
     }
 
     /// Now.
     #[must_use]
     pub fn now(&self) -> LocalInstant {
-        // The raw clock first: a suspension that comes after it is seen by the others.
+        // The raw clock first: a suspension that comes after it is seen by the other.
         let raw_ns = self.kernel.raw_ns();
-        let monotonic_ns = self.kernel.monotonic_ns();
         let boot_ns = self.kernel.boot_ns();
-        let suspended_ns = self.suspended_ns(boot_ns - monotonic_ns);
+        let suspended_ns = self.suspended_ns(boot_ns - raw_ns);
         LocalInstant { free_us: (raw_ns + suspended_ns) / 1_000, steered_us: boot_ns / 1_000 }
     }
 
-    /// How long the machine has been suspended, as of a moment when it was no longer than `at_most_ns`: the monotonic clock
-    /// was read before boot time.
-    fn suspended_ns(&self, at_most_ns: i64) -> i64 {
-        let known_ns = self.suspended_ns.load(Ordering::Relaxed);
-        if at_most_ns < known_ns + SUSPENSION_MIN_NS {
+    /// How long the machine has been suspended, as of a moment when boot time was ahead of the raw clock by `ahead_ns`.
+    fn suspended_ns(&self, ahead_ns: i64) -> i64 {
+        // Before the other one, which is set first.
+        let is_as_known = (ahead_ns - self.ahead_ns.load(Ordering::Acquire)).abs() < SUSPENSION_MIN_NS;
+        let known_ns = self.suspended_ns.load(Ordering::Acquire);
+        if is_as_known {
             return known_ns;
         }
-        // Either the machine was suspended, or this thread was interrupted between the two.
-        let measured_ns = measure_suspended_ns(&*self.kernel);
+        // The machine was suspended, a time service has slewed one of the two, or this thread was interrupted between them. A
+        // suspension that comes between these measurements is seen by the next reading.
+        let ahead_ns = measure_ahead_ns(&*self.kernel);
+        let suspended_ns = self.suspended_at_least(known_ns, measure_suspended_ns(&*self.kernel));
+        self.ahead_ns.store(ahead_ns, Ordering::Release);
+        suspended_ns
+    }
+
+    /// How long the machine has been suspended, by what was known and what was measured since.
+    fn suspended_at_least(&self, known_ns: i64, measured_ns: i64) -> i64 {
         if measured_ns < known_ns + SUSPENSION_MIN_NS {
             return known_ns;
         }
-        match self.suspended_ns.compare_exchange(known_ns, measured_ns, Ordering::Relaxed, Ordering::Relaxed) {
+        match self.suspended_ns.compare_exchange(known_ns, measured_ns, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => measured_ns,
             Err(by_another) => by_another,
         }
@@ -91,6 +103,15 @@ fn measure_suspended_ns(kernel: &dyn KernelClocks) -> i64 {
         boot_ns - kernel.monotonic_ns()
     };
     std::iter::repeat_with(measurement).take(MEASUREMENTS).max().unwrap_or(0)
+}
+
+/// What boot time is ahead of the raw clock by, and more by no more than an interruption: the raw clock is read first.
+fn measure_ahead_ns(kernel: &dyn KernelClocks) -> i64 {
+    let measurement = || {
+        let raw_ns = kernel.raw_ns();
+        kernel.boot_ns() - raw_ns
+    };
+    std::iter::repeat_with(measurement).take(MEASUREMENTS).min().unwrap_or(0)
 }
 
 #[cfg(test)]

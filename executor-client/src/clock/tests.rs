@@ -80,7 +80,7 @@ fn after_a_suspension_nothing_starts_that_was_given_away_meanwhile() {
     machine.passes(5 * SECOND_US);
     let slots = AtomicI64::new(0);
     runs.release(vec![ticket], runs.clock.now_us().unwrap(), |more| _ = slots.fetch_add(more as i64, Relaxed));
-    assert!((0..slots.into_inner()).all(|_| runs.next(None).is_none()), "started");
+    assert!((0..slots.into_inner()).all(|_| runs.next(None, runs.clock.local()).is_none()), "started");
     let ended: Vec<RunStatus> = runs.take_finished().into_iter().map(|result| result.status).collect();
     assert_eq!(ended, [RunStatus::NotStarted]);
 }
