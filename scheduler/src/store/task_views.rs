@@ -1,8 +1,8 @@
 //! Tasks as the API lists them.
 
 use super::conditions::Conditions;
-use super::error::Result;
-use super::row::{Read, column, from_row};
+use super::error::{Result, StoreError};
+use super::row::{FromRow as _, Read, column, from_row};
 use super::rows;
 use super::sql_store::SqlStore;
 use super::task_columns::{markers, read_spec, spec_list};
@@ -43,6 +43,9 @@ pub struct TaskFilter {
 const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name AS tenant, a.name AS app, t.started, t.revision, t.next_fire_at, \
      t.anchor_at, t.fires, t.failures_in_row, t.paused_at, t.pause_note, t.created_at, t.updated_at";
 
+/// What a list is called in errors.
+const LIST: &str = "list tasks";
+
 /// Tasks that are counted at most.
 const COUNTED_MAX: u32 = 100_000;
 
@@ -50,10 +53,23 @@ const COUNTED_MAX: u32 = 100_000;
 const NAMES_AT_ONCE: usize = 100;
 
 impl SqlStore {
-    /// Lists tasks within reach, by id.
+    /// Lists tasks within reach, by id. What a later release wrote, and this one cannot read, is left out and reported, unless
+    /// it is asked for by its id.
     pub async fn list_tasks(&self, access_scope: &AccessScope, filter: &TaskFilter) -> Result<Vec<TaskView>> {
-        let statement = listed(&views(), access_scope, filter).finish(self, "ORDER BY t.id", filter.limit);
-        let mut tasks = self.query_raw("list tasks", statement).await?;
+        let mut tasks = Vec::new();
+        let mut rest = filter.clone();
+        while rest.limit > 0 {
+            let statement = listed(&views(), access_scope, &rest).finish(self, "ORDER BY t.id", rest.limit);
+            let rows = self.fetch(LIST, statement).await?;
+            let read = readable(&rows, filter.id.is_some())?;
+            let left_out = (rows.len() - read.len()) as u64;
+            tasks.extend(read);
+            match rows.last().filter(|_| rows.len() as u64 == rest.limit) {
+                // As many more, so that a page that is not full is the last one.
+                Some(last) => (rest.after, rest.limit) = (id_of(last)?, left_out),
+                None => break,
+            }
+        }
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)
     }
@@ -85,6 +101,23 @@ impl SqlStore {
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)
     }
+}
+
+/// The tasks of these rows that can be read; an error if that must be all of them.
+fn readable(rows: &[QueryResult], all: bool) -> Result<Vec<TaskView>> {
+    let mut tasks = Vec::with_capacity(rows.len());
+    for row in rows {
+        match TaskView::from_row(row) {
+            Ok(task) => tasks.push(task),
+            Err(error) if all => return Err(StoreError::from_db(LIST, &error)),
+            Err(error) => tracing::error!(task = id_of(row)?.0, %error, "a task cannot be read and is not listed"),
+        }
+    }
+    Ok(tasks)
+}
+
+fn id_of(row: &QueryResult) -> Result<TaskId> {
+    column(row, "id").map_err(|error| StoreError::from_db(LIST, &error))
 }
 
 /// The conditions of a list, after the `head` of its statement.
