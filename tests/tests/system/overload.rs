@@ -10,6 +10,7 @@ use serde_json::json;
 use std::collections::HashMap;
 
 scenario!(a_slow_executor_is_offered_many_times_what_it_carries: sqlite mariadb);
+scenario!(more_is_due_than_a_node_carries: sqlite);
 scenario!(after_ten_minutes_without_a_node: sqlite mariadb postgres);
 
 /// Fires per second of the tenant whose executor carries five.
@@ -63,6 +64,75 @@ async fn a_slow_executor_is_offered_many_times_what_it_carries(kind: Kind) {
             row.status == Status::Succeeded || (row.status.is_terminal() && !row.reason.is_empty())
         });
     }
+}
+
+/// More and more tasks fire each second, until the node says that it does not carry them.
+async fn more_is_due_than_a_node_carries(kind: Kind) {
+    let world = World::new(kind).await;
+    let settings = [("schedulers.task_queue_count", "1000"), ("schedulers.task_pre_generation_max_time", "40s")];
+    let node = world.node("a", &settings).await;
+    let api = world.api();
+    let (busy, app) = (api.make_app("wholesale", "imports").await, api.make_app("retail", "orders").await);
+    world.executor("fast", &busy).await;
+    world.executor("e1", &app).await;
+    let other = api.make_task(&app, "every second", "tick", json!({ "cron": "* * * * * ?" })).await;
+    let template = api.make_task(&busy, "import", "tick", json!({ "cron": "* * * * * ?" })).await;
+    world.await_successes(other, 3).await;
+    let is_overloaded = async || metric(&node.url, "carillon_overloaded").await > 0.0;
+    assert!(!is_overloaded().await);
+    let from = now_ms();
+    let mut offered = 1;
+    while !is_overloaded().await {
+        assert!(offered < 50_000, "{offered} fires per second are no overload: {}", node.process.log_digest());
+        copy_task(&world, template, offered, MORE).await;
+        offered += MORE;
+        pass(3.0).await;
+    }
+    let told = api.get("/nodes").await["this"]["overload"].clone();
+    assert!(told["since"].as_i64().is_some_and(|since| since > from), "{told}");
+    assert!(node.process.log().contains("overloaded: more is due than"), "{}", node.process.log_digest());
+    for _ in 0..5 {
+        pass(1.0).await;
+        let held = metric(&node.url, "carillon_queue_depth").await;
+        assert!(held <= QUEUE, "{held} runs in memory");
+    }
+    let until = now_ms() - LATE_MAX_MS;
+    let fires = Fires::every(1, &world.database.logs_of(other).await).assert_no_gap().between(from, until);
+    assert_all("succeeded at the first attempt", &fires, |row| row.status == Status::Succeeded && row.attempt == 1);
+    assert_all("on time beside the overload", &fires, |row| row.started_at < row.due_time + LATE_MAX_MS);
+    assert!(is_overloaded().await, "it is over too early");
+
+    let stop = format!("UPDATE task SET started = 0, next_fire_at = {} WHERE id > {template}", i64::MAX);
+    world.database.execute(&format!("{stop} AND id <= {template} + {offered}")).await;
+    await_until("the overload is over", 120, || async { when(!is_overloaded().await) }).await;
+    assert!(node.process.log().contains("no longer overloaded"), "{}", node.process.log_digest());
+    assert!(api.get("/nodes").await["this"]["overload"].is_null());
+    world.settle_and_check().await;
+    for task in template..template + 20 {
+        let rows = world.database.logs_of(task).await;
+        let _ = Fires::every(1, &rows).assert_no_gap();
+        assert_all("ended, and says why it did not run", &rows, |row| {
+            row.status == Status::Succeeded || (row.status.is_terminal() && !row.reason.is_empty())
+        });
+    }
+}
+
+/// Tasks that are added at a time.
+const MORE: i64 = 1_000;
+
+/// `count` copies of a task, named by the numbers from `first` on, which fire from now on.
+async fn copy_task(world: &World, template: i64, first: i64, count: i64) {
+    let next = now_ms() / 1_000 * 1_000 + 1_000;
+    let last = first + count - 1;
+    let copied = "tenant_id, app_id, handler, description, cron, time_zone, params, routing, tags, failure_strategy, max_retries, \
+                  retry_interval_ms, expired_strategy, expire_after_ms, misfire_strategy, timeout_ms, delivery, started, \
+                  revision, created_at, updated_at";
+    let insert = format!(
+        "INSERT INTO task (id, name, next_fire_at, written_until, {copied}) \
+         WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {last}) \
+         SELECT task.id + n.i, 'import ' || n.i, {next}, 0, {copied} FROM n JOIN task ON task.id = {template}"
+    );
+    world.database.execute(&insert).await;
 }
 
 /// The outage is not waited for: all instants in the database go back by as much, while neither node nor executor runs.
