@@ -5,7 +5,7 @@
 //! collation). A step that has been released is never changed; the next one is added. Every
 //! step can be run again after a crash in its middle (MariaDB commits each DDL statement).
 
-use schema::{Additions, Tables};
+use schema::{Additions, Change, Tables};
 use sea_orm_migration::prelude::*;
 
 pub use sea_orm_migration::{MigratorTrait, SchemaManager};
@@ -21,6 +21,7 @@ mod m0008_releases;
 mod m0009_silences;
 mod m0010_addresses;
 mod m0011_clock;
+mod m0012_nodes;
 mod schema;
 
 /// Every step, oldest first.
@@ -49,6 +50,7 @@ impl MigratorTrait for Migrator {
             Box::new(Tables { name: "m0009_silences", tables: m0009_silences::TABLES }),
             Box::new(Additions { name: "m0010_addresses", tables: m0010_addresses::TABLES }),
             Box::new(Additions { name: "m0011_clock", tables: m0011_clock::TABLES }),
+            Box::new(Change { name: "m0012_nodes", sql: m0012_nodes::END_EARLIER_NODES }),
         ]
     }
 }

@@ -126,6 +126,28 @@ impl MigrationTrait for Additions {
     }
 }
 
+/// A step that changes rows: one statement, which does no harm when it is carried out twice.
+#[derive(Debug)]
+pub struct Change {
+    /// Under which the database notes that it is done.
+    pub name: &'static str,
+    /// The statement, for every database.
+    pub sql: &'static str,
+}
+
+impl MigrationName for Change {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Change {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        manager.get_connection().execute_unprepared(self.sql).await.map(drop)
+    }
+}
+
 impl Table {
     /// Adds what is not there yet of these columns and indexes to the table.
     async fn extend(&self, manager: &SchemaManager<'_>) -> Result<(), DbErr> {

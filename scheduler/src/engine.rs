@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub struct EngineSettings {
     /// Nodes silent for longer are offline, ms.
     pub offline_after_ms: i64,
+    /// After a longer time without any node an operator decides about the past, ms; 0 for never.
+    pub hold_past_after_ms: i64,
     /// Runs in memory at most.
     pub queue_capacity: usize,
     /// Writing ahead.
@@ -96,7 +98,7 @@ impl<S: Store + 'static> Engine<S> {
         let queue = Arc::new(RunQueue::new(settings.queue_capacity));
         let tasks = Arc::new(TaskCache::new(store.clone()));
         let ended = Arc::new(EndedRuns::default());
-        let rules = Arc::new(RuleBook::new(settings.offline_after_ms));
+        let rules = Arc::new(RuleBook::new(settings.offline_after_ms, settings.hold_past_after_ms));
         rules.refresh(&*store, clock.now_ms()).await?;
         let canceller =
             Canceller::new(store.clone(), clock.clone(), registry.clone(), transport.clone(), ended.clone());
@@ -221,8 +223,19 @@ impl<S: Store + 'static> Engine<S> {
         let seen = self.registry.read(&*self.store, self.executors_alive_since(), self.clock.now_ms()).await?;
         // Before any of them gets a run: what one has said that shows a restore is in the rules by now.
         self.rules.refresh(&*self.store, self.clock.now_ms()).await?;
+        self.hold_past().await?;
         self.registry.take(seen);
         Ok(changed)
+    }
+
+    /// Holds the past after a time without any node that was too long, as if someone had lived through it.
+    async fn hold_past(&self) -> Result<()> {
+        let now = self.clock.now_ms();
+        if let Some(silence) = self.rules.too_long_silence(now, self.lead_ms) {
+            self.store.witness(&silence).await?;
+            self.rules.refresh(&*self.store, now).await?;
+        }
+        Ok(())
     }
 
     /// Says when more is due than is carried, and when that is over.

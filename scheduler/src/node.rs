@@ -293,6 +293,7 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
     let purge_ms = ms(settings.data.purge_interval);
     EngineSettings {
         offline_after_ms: ms(s.offline_after),
+        hold_past_after_ms: ms(s.hold_past_after),
         queue_capacity: s.task_queue_count,
         pregenerate: PregenerateSettings {
             ahead_ms: ms(s.task_pre_generation_max_time),

@@ -100,6 +100,8 @@ pub struct SchedulerSettings {
     #[serde(with = "humantime_serde")]
     pub misfire_after: Duration,
     #[serde(with = "humantime_serde")]
+    pub hold_past_after: Duration,
+    #[serde(with = "humantime_serde")]
     pub accept_window: Duration,
 }
 

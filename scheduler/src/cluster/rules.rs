@@ -11,12 +11,14 @@ use std::sync::Arc;
 pub struct RuleBook {
     rules: ArcSwap<Rules>,
     grace_ms: i64,
+    hold_past_after_ms: i64,
 }
 
 impl RuleBook {
-    /// No rules yet. After a time without any node the past is held for `grace_ms`.
-    pub fn new(grace_ms: i64) -> Self {
-        Self { grace_ms, ..Self::default() }
+    /// No rules yet. After a time without any node the past is held for `grace_ms`, and after one of more than
+    /// `hold_past_after_ms` (0: none is too long) until an operator decides.
+    pub fn new(grace_ms: i64, hold_past_after_ms: i64) -> Self {
+        Self { grace_ms, hold_past_after_ms, ..Self::default() }
     }
 
     /// As last read.
@@ -27,6 +29,11 @@ impl RuleBook {
     /// What is due at or before this instant (epoch ms) may have run, and must wait.
     pub fn held_until(&self, now: i64) -> Option<i64> {
         silence::held_until(&self.now().silences, now, self.grace_ms)
+    }
+
+    /// A silence so long that the past is held although nobody lived through it: [`silence::too_long`].
+    pub fn too_long_silence(&self, now: i64, lead_ms: i64) -> Option<Silence> {
+        silence::too_long(&self.now().silences, now, self.grace_ms, (self.hold_past_after_ms, lead_ms))
     }
 
     /// Reads them if they have changed: one small statement when they have not. `now` in ms. Every
@@ -61,8 +68,8 @@ fn say_what_is_held(before: &[Silence], after: &[Silence], is_fresh: impl Fn(&Si
                 until,
                 lived_until,
                 found_by,
-                "the database was restored: what was due until then may have run, and is held until you decide; run \
-                 `carillon cluster resume --skip-past` or `--run-past`"
+                "the database was restored, or no node ran for longer than schedulers.hold_past_after: what was due until \
+                 then may have run, and is held until you decide; run `carillon cluster resume --skip-past` or `--run-past`"
             );
         } else if let Some(decision) = decision {
             tracing::warn!(from, until, lived_until, ?decision, "decided what becomes of the past");

@@ -81,6 +81,21 @@ pub fn witnessed(
     (silence.lived_until < lived_until).then(|| Silence { lived_until, ..silence.clone() })
 }
 
+/// Who speaks of a silence that was too long for the past to run unasked.
+pub const FOUND_BY_LENGTH: &str = "schedulers.hold_past_after";
+
+/// A silence that nobody has spoken of yet, of more than `longest_ms` (0: none is too long): with the time until which runs
+/// may have gone out, as for [`witnessed`].
+#[must_use]
+pub fn too_long(silences: &[Silence], now: i64, grace_ms: i64, (longest_ms, lead_ms): (i64, i64)) -> Option<Silence> {
+    let is_too_long = |silence: &&Silence| {
+        silence.lived_until == 0 && silence.is_fresh(now, grace_ms) && silence.until - silence.from > longest_ms
+    };
+    let silence = silences.iter().filter(|_| longest_ms > 0).find(is_too_long)?;
+    let (lived_until, found_by) = (silence.until + lead_ms, FOUND_BY_LENGTH.to_owned());
+    Some(Silence { lived_until, found_by, ..silence.clone() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +122,18 @@ mod tests {
         let skip = [silence(300_000, Some(PastDecision::Skip))];
         assert_eq!([1, 300_000, 300_001].map(|due| is_skipped(&skip, due)), [true, true, false]);
         assert!(!is_skipped(&[silence(300_000, Some(PastDecision::Run)), silence(300_000, None)], 200_000));
+    }
+
+    #[test]
+    fn a_silence_that_is_too_long_needs_no_witness() {
+        let quiet = [silence(0, None)];
+        let found = |silences: &[Silence], now, longest_ms| {
+            too_long(silences, now, 10_000, (longest_ms, 3_000)).map(|silence| silence.lived_until)
+        };
+        assert_eq!(found(&quiet, 500_000, 399_999), Some(503_000));
+        assert_eq!([0, 400_000].map(|longest| found(&quiet, 500_000, longest)), [None; 2]);
+        assert_eq!(found(&quiet, 510_000, 399_999), None, "its past runs by now");
+        assert_eq!(found(&[silence(300_000, None)], 500_000, 399_999), None, "someone has told");
     }
 
     #[test]

@@ -3,15 +3,17 @@
 use carillon_tests::executor::Options;
 use carillon_tests::node::{QUICK, Settings, TOKEN};
 use carillon_tests::wait::when;
-use carillon_tests::{App, Executor, Kind, World, await_until, command, now_ms};
+use carillon_tests::{App, Database, Executor, Kind, World, await_until, command, now_ms, pass};
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::Output;
 
-scenario!(what_may_have_run_is_skipped: sqlite);
+scenario!(what_may_have_run_is_skipped: sqlite mariadb postgres);
 scenario!(what_may_have_run_runs_if_an_operator_says_so: sqlite);
 scenario!(restarted_executors_tell_what_their_predecessors_lived_through: sqlite);
 scenario!(without_a_witness_an_operator_says_so: sqlite);
+scenario!(a_long_time_without_nodes_waits_for_an_operator: sqlite);
 
 /// How much older than it is the backup pretends to be, ms.
 const OLDER_MS: i64 = 300_000;
@@ -93,8 +95,7 @@ async fn restored(kind: Kind, fate: Fate) -> Restored {
     let task = api.make_task(&app, "salaries", "tick", fields).await;
     world.await_successes(task, 3).await;
     assert_eq!(node.process.sigterm(30).await, Some(0));
-    let backup = std::path::PathBuf::from(format!("{}.backup", world.database.path().display()));
-    world.database.execute(&format!("VACUUM INTO '{}'", backup.display())).await;
+    back_up(&world.database).await;
     let from = now_ms() + 5_000;
 
     let node = world.unready_node("a", node.port, settings);
@@ -111,20 +112,57 @@ async fn restored(kind: Kind, fate: Fate) -> Restored {
         Fate::Stops => assert_eq!(executor.process.sigterm(30).await, Some(0)),
         Fate::Dies => world.kill9(&executor).await,
     }
-    restore(&world, &backup.display().to_string()).await;
+    restore(&world.database).await;
     Restored { world, port: node.port, app, executor, task, lost: (from, until + 1) }
 }
 
-/// Brings every table to what the backup has, as of some minutes before.
-async fn restore(world: &World, backup: &str) {
-    let database = &world.database;
-    database.execute(&format!("ATTACH '{backup}' AS backup")).await;
-    let tables = "SELECT name FROM backup.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
-    for table in database.query(tables, |row| row.try_get_by_index::<String>(0)).await {
-        database.execute(&format!("DELETE FROM main.{table}")).await;
-        database.execute(&format!("INSERT INTO main.{table} SELECT * FROM backup.{table}")).await;
+/// The tables, and of each the columns that are not computed.
+async fn tables(database: &Database) -> Vec<(String, String)> {
+    let names = match database.kind {
+        Kind::Sqlite => "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+        Kind::MariaDb => "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
+        Kind::Postgres => "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'",
+    };
+    let mut tables = Vec::new();
+    for table in database.query(names, |row| row.try_get_by_index::<String>(0)).await {
+        if table.starts_with(BACKUP) {
+            continue;
+        }
+        let columns = if database.kind == Kind::MariaDb {
+            let plain = format!(
+                "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{table}' \
+                 AND COALESCE(generation_expression, '') = ''"
+            );
+            database.query(&plain, |row| row.try_get_by_index::<String>(0)).await.join(", ")
+        } else {
+            "*".to_owned()
+        };
+        tables.push((table, columns));
     }
-    database.execute("DETACH backup").await;
+    tables
+}
+
+/// How the tables of the backup are called.
+const BACKUP: &str = "backup_of_";
+
+async fn back_up(database: &Database) {
+    for (table, columns) in tables(database).await {
+        database.execute(&format!("CREATE TABLE {BACKUP}{table} AS SELECT {columns} FROM {table}")).await;
+    }
+}
+
+/// Brings every table to what the backup has, as of some minutes before.
+async fn restore(database: &Database) {
+    for (table, columns) in tables(database).await {
+        let named = if columns == "*" { String::new() } else { format!("({columns})") };
+        database.execute(&format!("DELETE FROM {table}")).await;
+        database.execute(&format!("INSERT INTO {table} {named} SELECT {columns} FROM {BACKUP}{table}")).await;
+    }
+    make_older(database).await;
+}
+
+/// No node has been heard of for some minutes.
+async fn make_older(database: &Database) {
     let older = format!("UPDATE node SET heartbeat_at = heartbeat_at - {OLDER_MS}, left_at = left_at - {OLDER_MS}");
     database.execute(&older).await;
 }
@@ -175,6 +213,33 @@ async fn what_may_have_run_runs_if_an_operator_says_so(kind: Kind) {
         when(restored.of_lost("status < 10").await == 0 && restored.starts().values().any(|count| *count == 2))
     })
     .await;
+    assert_eq!(restored.of_lost("reason = 'restored'").await, 0, "some were skipped");
+}
+
+/// Nobody tells that it was no outage, and it was one: the operator decides all the same.
+async fn a_long_time_without_nodes_waits_for_an_operator(kind: Kind) {
+    let settings = [QUICK, &[("schedulers.hold_past_after", "2m")]].concat();
+    let world = World::new(kind).await;
+    let node = world.node("a", &settings).await;
+    let app = world.api().make_app("retail", "orders").await;
+    let fields = json!({ "cron": "* * * * * ?", "misfire_strategy": "fire_all", "misfire_max": 1_000 });
+    let task = world.api().make_task(&app, "salaries", "tick", fields).await;
+    assert_eq!(node.process.sigterm(30).await, Some(0));
+    make_older(&world.database).await;
+    pass(4.0).await;
+    let until = now_ms();
+    world.unready_node("a", node.port, &settings).ready().await;
+    let executor = world.executor("e1", &app).await;
+    let fresh = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time > {until} + 15000");
+    await_until("new fires succeed", 60, || async { when(world.database.number(&fresh).await > 1) }).await;
+    let past = || executor.starts().into_iter().filter(|start| start.fire_time < until).count();
+    assert_eq!(past(), 0, "the past ran unasked");
+    let held = world.api().get("/cluster/silences").await["items"][0].clone();
+    assert_eq!((&held["held"], &held["found_by"]), (&json!(true), &json!("schedulers.hold_past_after")), "{held}");
+    world.api().expect(204, Method::POST, "/cluster/resume", Some(&json!({ "past": "run" }))).await;
+    let missed = format!("SELECT COUNT(*) FROM task_log WHERE task_id = {task} AND status < 10 AND due_time < {until}");
+    await_until("the past has run", 60, || async { when(world.database.number(&missed).await == 0 && past() > 0) })
+        .await;
 }
 
 /// It comes when the nodes have long taken the silence for an outage.

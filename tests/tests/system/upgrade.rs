@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 scenario!(what_a_release_left_behind_keeps_its_meaning on_each: sqlite mariadb postgres);
+scenario!(a_node_that_asks_for_no_schema_ends_with_the_upgrade on_each: sqlite mariadb postgres);
 scenario!(a_step_that_was_cut_short_is_taken_again on_each: sqlite mariadb postgres);
 
 /// Every release whose databases must be readable.
@@ -186,6 +187,19 @@ async fn what_a_release_left_behind_keeps_its_meaning(kind: Kind) {
         world.await_successes(of("after-flaky"), 2).await;
         node.process.sigterm(20).await;
     }
+}
+
+/// Nodes of 0.1 do not: they end when they find another incarnation under their name.
+async fn a_node_that_asks_for_no_schema_ends_with_the_upgrade(kind: Kind) {
+    let (database, _) = left_behind("0.1", kind).await;
+    let join = "INSERT INTO node (id, name, incarnation, address, version, started_at, heartbeat_at, left_at, queue_depth) \
+                VALUES (7, 'old', 'theirs', 'http://127.0.0.1:1', '0.1.0', 1, 1, 0, 0)";
+    database.execute(join).await;
+    // As 0.1 renews it.
+    let beat = "UPDATE node SET heartbeat_at = 2, queue_depth = 0, left_at = 0 WHERE id = 7 AND incarnation = 'theirs'";
+    assert_eq!(database.execute(beat).await, 1);
+    migrate(&database).await;
+    assert_eq!(database.execute(beat).await, 0, "it goes on");
 }
 
 /// MariaDB commits each change of the schema by itself, so a crash can leave any part of a step.

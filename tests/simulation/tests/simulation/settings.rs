@@ -126,6 +126,7 @@ pub fn engine(shape: &Shape) -> EngineSettings {
     let lead_ms = shape.lead_ms;
     EngineSettings {
         offline_after_ms: OFFLINE_AFTER_MS,
+        hold_past_after_ms: 0,
         queue_capacity: shape.capacity,
         pregenerate: PregenerateSettings {
             ahead_ms: shape.ahead_ms,

@@ -192,6 +192,7 @@ fn engine_settings() -> EngineSettings {
     let (lead_ms, misfire_after_ms) = (3_000, 30_000);
     EngineSettings {
         offline_after_ms: OFFLINE_AFTER_MS,
+        hold_past_after_ms: 0,
         queue_capacity: 50_000,
         pregenerate: PregenerateSettings { ahead_ms: 180_000, misfire_after_ms, lease_ttl_ms: 10_000 },
         loader: LoaderSettings { lead_ms, interval_ms: 5_000 },
