@@ -45,9 +45,11 @@ pub fn keep_every_promise(of: &Seeds) {
     if let [seed] = seeds[..] {
         tell_all(&fewest_faults(&(of.setup)(seed)));
     }
+    let began = std::time::Instant::now();
     let found = run(of, &seeds);
     if found.is_empty() {
-        println!("{} seeds from {} on keep every promise", seeds.len(), seeds[0]);
+        let seconds = began.elapsed().as_secs();
+        println!("{} seeds from {} on keep every promise; it took {seconds} s", seeds.len(), seeds[0]);
         return;
     }
     if is_set("CARILLON_SIM_FIRST_ONLY") {
