@@ -66,3 +66,74 @@ pub fn unwritten(task: &Task, due_before: i64) -> Vec<i64> {
     missed.reverse();
     missed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::reason::REASONS;
+    use super::super::task_log::test::run_of;
+    use super::*;
+
+    const MISFIRE_MS: i64 = 30_000;
+
+    #[test]
+    fn only_a_fire_that_is_claimed_too_late_is_missed() {
+        let fire = run_of(1, 10_000);
+        let missed_at = |at: i64| is_missed(&fire, at, MISFIRE_MS);
+        assert!(!missed_at(40_000));
+        assert!(missed_at(40_001));
+        let never_claimed = run_of(1, -MISFIRE_MS - 1);
+        assert!(!is_missed(&never_claimed, 0, MISFIRE_MS), "a row that no node has claimed is late for nobody yet");
+        for (what, other) in [
+            ("an attempt was made", Run { attempt: 1, ..fire.clone() }),
+            ("it failed before", Run { failures: 1, ..fire.clone() }),
+            ("started by hand", Run { trigger: Trigger::Manual, ..fire.clone() }),
+            ("made up for already", Run { trigger: Trigger::Misfire, ..fire.clone() }),
+        ] {
+            assert!(!is_missed(&other, 90_000, MISFIRE_MS), "{what}");
+        }
+    }
+
+    #[test]
+    fn what_has_waited_is_not_missed_whatever_it_waited_for() {
+        let waits = [
+            Reason::NoExecutor,
+            Reason::GivenBack,
+            Reason::OverQuota,
+            Reason::TaskLimit,
+            Reason::AppLimit,
+            Reason::TenantLimit,
+        ];
+        for (reason, word) in REASONS {
+            let run = Run { reason, ..run_of(1, 0) };
+            assert_eq!(is_missed(&run, 90_000, MISFIRE_MS), !waits.contains(&reason), "{word}");
+            let goes_back = reason_to_return(&Run { queued_at: 1, ..run }, 90_000, 0, MISFIRE_MS);
+            let expected = if reason == Reason::None { Reason::GivenBack } else { reason };
+            assert_eq!(goes_back, expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn what_a_node_held_up_goes_back_as_given_back() {
+        // Claimed five seconds before it was due, and held up since then.
+        let held_up = Run { queued_at: 95_000, ..run_of(1, 100_000) };
+        let goes_back = |run: &Run, now: i64, attended_since: i64| {
+            let reason = reason_to_return(run, now, attended_since, MISFIRE_MS);
+            let next = Run { reason, ..run.clone() };
+            (reason, is_missed(&next, now + 90_000, MISFIRE_MS))
+        };
+        assert_eq!(goes_back(&held_up, 110_000, i64::MIN), (Reason::GivenBack, false));
+        assert_eq!(
+            goes_back(&held_up, 140_000, 130_000),
+            (Reason::GivenBack, false),
+            "attended when it would be missed"
+        );
+        assert_eq!(goes_back(&held_up, 140_000, 130_001), (Reason::None, true), "nobody was there by then");
+        assert_eq!(goes_back(&held_up, 100_000, i64::MIN), (Reason::None, true), "not due yet: nothing held it up");
+        let unclaimed = Run { queued_at: 0, ..held_up.clone() };
+        assert_eq!(goes_back(&unclaimed, 110_000, i64::MIN), (Reason::None, true), "never claimed");
+        let late = Run { queued_at: 130_001, ..held_up.clone() };
+        assert_eq!(goes_back(&late, 140_000, i64::MIN), (Reason::None, true), "it was missed when it was claimed");
+        let just_in_time = Run { queued_at: 130_000, ..held_up };
+        assert_eq!(goes_back(&just_in_time, 140_000, i64::MIN), (Reason::GivenBack, false));
+    }
+}
