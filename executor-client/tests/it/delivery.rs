@@ -3,7 +3,7 @@
 use crate::client::item;
 use crate::harness::{Running, Seen, builder, eventually};
 use crate::node::{Mode, TestNode};
-use carillon_protocol::{DispatchOutcome, RunKey};
+use carillon_protocol::{DispatchOutcome, Heartbeat, RunKey};
 use std::sync::Arc;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,6 +55,34 @@ async fn an_unacknowledged_result_stands_in_the_heartbeat() {
     node.set(Mode::Normal);
     eventually("delivered", || node.result(1).is_some()).await;
     running.stopped().await;
+}
+
+/// Its node does not see the run yet: the database's other members lag behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_that_a_node_wants_again_is_kept_and_sent_again() {
+    let node = TestNode::start().await;
+    let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
+    let running = Running::registered(builder(&[&node], &journal, &seen), &node).await;
+    node.state().again = true;
+    running.dispatch(vec![item(1, "quick", node.now_ms())], &node).await;
+    let sent = || node.state().results.len();
+    eventually("sent again, and again", || sent() >= 3).await;
+    let is_named = |beat: &Heartbeat| beat.unacknowledged.contains(&RunKey(1, 1));
+    eventually("named meanwhile", || node.state().heartbeats.iter().any(is_named)).await;
+    running.stopped().await;
+
+    let before = sent();
+    let running = Running::start(builder(&[&node], &journal, &seen));
+    eventually("sent by the next process", || sent() > before).await;
+    eventually("named by it, too", || node.state().heartbeats.last().is_some_and(is_named)).await;
+    node.state().again = false;
+    eventually("acknowledged", || node.state().heartbeats.last().is_some_and(|beat| !is_named(beat))).await;
+    let before = sent();
+    running.stopped().await;
+    let results = node.state().results.clone();
+    assert_eq!(results.len(), before, "sent although it was acknowledged");
+    assert!(results.iter().all(|result| *result == results[0]), "{results:?}");
+    assert_eq!(seen.started.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -45,6 +45,8 @@ pub struct Inner {
     /// Refuse so many more.
     pub refuse_unregisters: usize,
     pub results: Vec<RunResult>,
+    /// Answers every result, which it records, with the wish to have it again.
+    pub again: bool,
     pub result_requests: usize,
     pub skew_refusals: usize,
     pub bad_signatures: usize,
@@ -80,6 +82,7 @@ impl TestNode {
             unregisters: vec![],
             refuse_unregisters: 0,
             results: vec![],
+            again: false,
             result_requests: 0,
             skew_refusals: 0,
             bad_signatures: 0,
@@ -222,7 +225,8 @@ impl TestNode {
             "/openapi/results" if mode == Mode::NoResults => (Code::Internal, Value::Null),
             "/openapi/results" => {
                 let message: Results = serde_json::from_slice(body).unwrap();
-                let verdicts = vec![Verdict::Applied; message.results.len()];
+                let verdict = if state.again { Verdict::Again } else { Verdict::Applied };
+                let verdicts = vec![verdict; message.results.len()];
                 state.result_requests += 1;
                 if let Mode::Picky(log) = mode
                     && message.results.iter().any(|result| result.log == log)
