@@ -191,7 +191,8 @@ fn key(result: &RunResult) -> RunKey {
 /// The verdict on a result that moved nothing now: applied by an earlier sending, or not at all. An attempt that is not
 /// there yet, though it has ended, was dispatched through a member of the database that this one lags behind.
 fn judge(row: Option<&DispatchedRun>, result: &RunResult, now: i64) -> Verdict {
-    let may_come = (0..LAG_MAX_MS).contains(&now.saturating_sub(result.finished_at));
+    // Its executor's estimate of cluster time may be a little ahead of this node's.
+    let may_come = now.saturating_sub(result.finished_at).saturating_abs() < LAG_MAX_MS;
     let is_ahead = row.is_none_or(|row| row.run.attempt < result.attempt || lags(row, result));
     if is_ahead && may_come {
         return Verdict::Again;
@@ -260,5 +261,59 @@ fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Ta
         started_at: result.started_at,
         finished_at: with_end(result, now).finished_at,
         ..Transition::of(run, status, reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::NodeId;
+    use crate::domain::task_log::test::run_of;
+
+    const NOW: i64 = 1_000_000;
+
+    /// The second attempt, as far as a member of the database has come.
+    fn row(attempt: i32, status: Status, finished_at: i64) -> DispatchedRun {
+        DispatchedRun {
+            run: Run { attempt, status, ..run_of(7, NOW) },
+            node_id: NodeId(1),
+            dispatched_at: NOW,
+            finished_at,
+            stopping: Reason::None,
+        }
+    }
+
+    fn success(finished_at: i64) -> RunResult {
+        RunResult {
+            log: 7,
+            attempt: 2,
+            status: RunStatus::Succeeded,
+            message: String::new(),
+            output: String::new(),
+            started_at: NOW,
+            finished_at,
+            due_time: NOW,
+        }
+    }
+
+    #[test]
+    fn a_result_that_is_ahead_of_its_row_is_sent_again_for_a_while() {
+        let ended_at = NOW + 1_000;
+        let at = |row: Option<&DispatchedRun>, now: i64| judge(row, &success(ended_at), now);
+        let lagging = row(2, Status::Dispatched, 0);
+        for (what, row, in_the_end) in [
+            ("no row", None, Verdict::Unknown),
+            ("an earlier attempt", Some(&row(1, Status::Retry, 0)), Verdict::Stale),
+            ("dispatched, though a success could not move it", Some(&lagging), Verdict::Stale),
+        ] {
+            assert_eq!(at(row, ended_at), Verdict::Again, "{what}");
+            assert_eq!(at(row, ended_at + LAG_MAX_MS - 1), Verdict::Again, "{what}");
+            assert_eq!(at(row, ended_at + LAG_MAX_MS), in_the_end, "{what}: no member lags so long");
+            assert_eq!(at(row, ended_at - 20), Verdict::Again, "{what}: its executor's clock is ahead");
+            assert_eq!(at(row, ended_at - LAG_MAX_MS), in_the_end, "{what}: no clock is so much ahead");
+        }
+        assert_eq!(at(Some(&row(2, Status::Succeeded, ended_at)), ended_at), Verdict::Applied, "by an earlier sending");
+        assert_eq!(at(Some(&row(2, Status::Failed, ended_at - 1)), ended_at), Verdict::Stale, "ended in another way");
+        assert_eq!(at(Some(&row(3, Status::Dispatched, 0)), ended_at), Verdict::Stale, "another attempt is under way");
     }
 }
