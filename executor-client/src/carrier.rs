@@ -96,3 +96,53 @@ fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::TlsFiles;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// Answers every request, and leaves the connection open.
+    async fn answer(mut stream: TcpStream) {
+        let mut head = [0; 4_096];
+        while stream.read(&mut head).await.is_ok_and(|bytes| bytes > 0) {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn no_connection_is_reused_that_its_node_may_be_closing() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&accepted);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(answer(stream));
+            }
+        });
+        let carrier = HttpCarrier::new(TlsFiles::default().open(false).unwrap()).unwrap();
+        let connections = async || {
+            let request = Request { path: "/openapi/results".to_owned(), headers: Vec::new(), body: "{}".into() };
+            carrier.carry(&origin, request, Duration::from_secs(10)).await.unwrap();
+            accepted.load(Ordering::SeqCst)
+        };
+        let mut before = connections().await;
+        loop {
+            let now = connections().await;
+            if now == before {
+                break;
+            }
+            assert!(now < 20, "no connection is reused");
+            before = now;
+        }
+        // The node closes it after this time, and a request may meet that a little before.
+        tokio::time::sleep(NODE_KEEP_ALIVE.saturating_sub(KEEP_ALIVE_MARGIN / 2)).await;
+        assert_eq!(connections().await, before + 1);
+    }
+}

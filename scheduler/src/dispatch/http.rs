@@ -117,3 +117,14 @@ fn is_refused(error: &reqwest::Error) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_connection_is_reused_that_its_executor_may_be_closing() {
+        assert!(POOL_IDLE + KEEP_ALIVE_MARGIN <= EXECUTOR_KEEP_ALIVE);
+        assert!(POOL_IDLE > REQUEST_TIMEOUT, "connections are reused");
+    }
+}
