@@ -175,15 +175,4 @@ fn has_jumped(cluster: i64, here: i64) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_that_has_jumped_ahead_deletes_nothing() {
-        let now = 1_800_000_000_000;
-        assert!(!has_jumped(now, now));
-        assert!(!has_jumped(now + AHEAD_MAX_MS, now));
-        assert!(has_jumped(now + 30 * DAY_MS, now));
-        assert!(!has_jumped(now - 30 * DAY_MS, now), "what lags keeps more");
-    }
-}
+mod tests;
