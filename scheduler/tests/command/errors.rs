@@ -2,6 +2,7 @@
 
 use super::installation::{Installation, TOKEN};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt as _;
 
 const HEAD: &str = "version = 1\ntenant = \"retail\"\napp = \"orders\"\n";
 
@@ -158,6 +159,20 @@ async fn tokens_and_nodes() {
         let (is, err) = run(more, variables);
         assert_eq!(is, code, "{err}");
         assert!(err.contains(&expected), "{err}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_file_that_others_can_read_is_warned_of() {
+    let here = Installation::new().await;
+    here.write("a.toml", HEAD);
+    let file = here.write("token", &format!("{TOKEN}\n"));
+    for (mode, is_warned) in [(0o600, false), (0o400, false), (0o644, true), (0o640, true), (0o604, true)] {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let ran = here.tasks_with(&["apply", "-f", "a.toml", "--token-file", "token"], "", &[]);
+        assert_eq!(ran.code, 0, "{mode:o}: {}", ran.err);
+        let warning = "warning: other users of this machine can read the token file token: chmod 600 it\n";
+        assert_eq!(ran.err.contains(warning), is_warned, "{mode:o}: {}", ran.err);
     }
 }
 
