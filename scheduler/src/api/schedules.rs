@@ -177,3 +177,32 @@ async fn lines(schedule: Schedule, after: i64, count: usize, left: i64) -> Resul
     }
     web::block(move || schedule.preview(after, count)).await.map_err(Problem::internal)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::task::ScheduleKind;
+    use crate::domain::task::test::task_of;
+    use futures_util::poll;
+    use std::pin::pin;
+    use std::sync::mpsc;
+
+    /// The thread that asks for a preview goes on, however long it takes until there is one.
+    #[test]
+    fn a_preview_holds_up_no_other_request() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.max_blocking_threads(1).build().unwrap();
+        let (release, released) = mpsc::channel::<()>();
+        runtime.block_on(async {
+            // What may take its time waits here.
+            let busy = web::block(move || released.recv().is_ok());
+            let every_second =
+                TaskSpec { schedule: ScheduleKind::Cron, cron: "* * * * * ?".to_owned(), ..TaskSpec::default() };
+            let mut preview = pin!(lines(task_of(every_second).schedule, 0, 3, i64::MAX));
+            assert!(poll!(preview.as_mut()).is_pending(), "made by the thread that also hears heartbeats");
+            release.send(()).unwrap();
+            assert!(busy.await.unwrap());
+            assert_eq!(preview.await.ok().unwrap().len(), 3);
+        });
+    }
+}
