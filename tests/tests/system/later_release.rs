@@ -5,6 +5,7 @@ use serde_json::json;
 
 scenario!(a_node_steps_aside_for_a_later_schema: sqlite mariadb postgres);
 scenario!(a_task_that_cannot_be_read_stops_no_other: sqlite mariadb postgres);
+scenario!(a_task_whose_schedule_cannot_be_read_waits: sqlite mariadb postgres);
 
 async fn a_node_steps_aside_for_a_later_schema(kind: Kind) {
     let world = World::new(kind).await;
@@ -65,5 +66,47 @@ async fn a_task_that_cannot_be_read_stops_no_other(kind: Kind) {
 
     set_strategy("fire_once").await;
     world.await_successes(strange, 2).await;
+    drop(fake);
+}
+
+/// Its schedule cannot be read: that is not one which never fires again.
+async fn a_task_whose_schedule_cannot_be_read_waits(kind: Kind) {
+    let world = World::new(kind).await;
+    let first = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let fields = json!({ "cron": "* * * * * ?", "time_zone": "UTC" });
+    let mut strange = Vec::new();
+    for (column, word, own) in [
+        ("schedule", "when_it_pleases", "cron"),
+        ("cron", "? ? ?", "* * * * * ?"),
+        ("time_zone", "Mars/Olympus", "UTC"),
+        ("dst_gap", "jump", "auto"),
+    ] {
+        strange.push((api.make_task(&app, column, "job", fields.clone()).await, column, word, own));
+    }
+    let plain = api.make_task(&app, "of today", "job", fields).await;
+    first.process.sigterm(20).await;
+    let database = &world.database;
+    for (task, column, word, _) in &strange {
+        // Its fires are written as soon as it is read.
+        let set = format!("UPDATE task SET {column} = '{word}', next_fire_at = 1000 WHERE id = {task}");
+        assert_eq!(database.execute(&set).await, 1);
+        database.execute(&format!("DELETE FROM task_log WHERE task_id = {task}")).await;
+    }
+
+    let node = world.node("b", &[]).await;
+    let fake = FakeExecutor::start(&app, &node.url, &["job"], true).await;
+    world.await_successes(plain, 5).await;
+    for (task, column, _, own) in &strange {
+        let is_as_it_was =
+            format!("SELECT COUNT(*) FROM task WHERE id = {task} AND next_fire_at = 1000 AND started = 1");
+        assert_eq!(database.number(&is_as_it_was).await, 1, "it was planned without its {column}");
+        assert_eq!(database.logs_of(*task).await, [], "without its {column}");
+        database.execute(&format!("UPDATE task SET {column} = '{own}' WHERE id = {task}")).await;
+    }
+    for (task, ..) in strange {
+        world.await_successes(task, 2).await;
+    }
     drop(fake);
 }
