@@ -2,6 +2,7 @@
 //! everything was.
 
 use carillon::domain::instant::local_words;
+use carillon_tests::fires::assert_all;
 use carillon_tests::wait::{sample, when};
 use carillon_tests::{Fires, Kind, LogRow, Start, Status, World, await_until, now_ms, pass};
 use chrono_tz::Tz;
@@ -10,6 +11,7 @@ use std::collections::HashMap;
 
 scenario!(nothing_was_written_ahead: sqlite mariadb);
 scenario!(everything_was_written_ahead: sqlite mariadb);
+scenario!(what_waited_for_its_turn_was_not_missed: sqlite postgres);
 
 const MISFIRE_MS: i64 = 2_000;
 const MAX_LATE_MS: i64 = 9_000;
@@ -185,4 +187,46 @@ async fn everything_was_written_ahead(kind: Kind) {
     assert!(left_out.iter().all(|row| row.reason == "expired"), "{}", sample(&left_out));
     assert!(left_out.iter().all(|row| row.finished_at > row.fire_time + EXPIRE_MS), "{}", sample(&left_out));
     assert!(!left_out.is_empty() && ran.len() <= 4, "{} {}", sample(&ran), sample(&left_out));
+}
+
+/// A serial backlog of which every run has waited for longer than a missed fire is late: it waits on at the next process of its
+/// node, however the one before it ended.
+async fn what_waited_for_its_turn_was_not_missed(kind: Kind) {
+    let world = World::new(kind).await;
+    let settings = [("schedulers.misfire_after", "2s")];
+    let mut node = world.node("a", &settings).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    let go_on = carillon_tests::folder::fresh("backlog").join("go on");
+    let fields = json!({
+        "cron": "* * * * * ?", "misfire_strategy": "skip", "block_strategy": "serial", "block_scope": "app",
+        "params": json!({ "ms": 300_000, "until": go_on }).to_string(),
+    });
+    let task = api.make_task(&app, "serial", "overlap", fields).await;
+    world.await_inside(task, 1).await;
+    let mut backlog: Vec<LogRow> = Vec::new();
+    for is_asked_to_end in [true, false] {
+        let waiting = || async {
+            let late = now_ms() - MISFIRE_MS;
+            let rows = format!("task_id = {task} AND status = 1 AND reason = 'task_limit' AND due_time < {late}");
+            let rows = world.database.logs(&rows).await;
+            let waits = |before: &LogRow| rows.iter().any(|row| row.id == before.id);
+            (rows.len() >= backlog.len() + 5 && backlog.iter().all(waits)).then_some(rows)
+        };
+        let rows = await_until("those of before wait again, and more with them", 90, waiting).await;
+        backlog = rows;
+        if is_asked_to_end {
+            assert_eq!(node.process.sigterm(30).await, Some(0), "{}", node.process.log_digest());
+        } else {
+            node.process.kill9().await;
+        }
+        node = world.unready_node("a", node.port, &settings);
+        node.ready().await;
+    }
+    std::fs::write(&go_on, "").unwrap();
+    let rows = world.await_ends(&backlog.iter().map(|row| row.id).collect::<Vec<_>>()).await;
+    assert_all("ran, although late", &rows, |row| row.status == Status::Succeeded && row.attempt == 1);
+    api.stop(task).await;
+    world.settle_and_check().await;
 }
