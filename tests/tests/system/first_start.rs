@@ -1,8 +1,9 @@
 //! The first start: the schema, the first admin.
 
-use carillon_tests::{Api, Database, Kind, World, command, folder, http, now_ms, port, process::Process};
+use carillon_tests::{Api, Database, Kind, Node, World, command, folder, http, now_ms, port, process::Process};
 use carillon_tests::{await_until, node::configure, wait::when};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt as _;
 
 scenario!(three_nodes_migrate_at_once on_each: mariadb postgres);
 
@@ -82,4 +83,22 @@ async fn the_first_start_makes_an_admin() {
     let [line] = &printed[..] else { panic!("printed once: {printed:?}") };
     let password = line.split(" password ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     assert!(password.len() >= 20, "{line}");
+}
+
+/// One that is made with the rights of others, as by an operator, is not made private behind their back.
+#[tokio::test]
+async fn a_database_file_that_others_can_read_is_warned_of() {
+    const WARNING: &str = "other users of this machine can open the database file";
+    for (mode, is_warned) in [(0o644, true), (0o600, false)] {
+        let folder = folder::fresh("readable");
+        let file = folder.join("carillon.db");
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let node = Node::start("a", &format!("sqlite://{}?mode=rwc", file.display()), 0, &[]);
+        node.ready().await;
+        assert_eq!(node.process.sigterm(20).await, Some(0), "{}", node.process.log());
+        assert_eq!(node.process.log().contains(WARNING), is_warned, "{mode:o}: {}", node.process.log());
+        let now = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert_eq!(now, mode, "{now:o}");
+    }
 }
