@@ -1,8 +1,11 @@
-//! One source of time for all; the database's clock, which people set; and the nodes' clocks, which follow that.
+//! One source of time for all; the database's clock, which people set; and the nodes' clocks, which follow that, carried on by
+//! the clocks of machines, none of which is right.
 
+use crate::MachineTime;
 use async_trait::async_trait;
 use carillon::cluster::{Clock, ClusterClock};
 use carillon::store::{ClusterStore, Result};
+use carillon_executor::simulation::TimeSource as _;
 use carillon_protocol::{KernelClocks, LocalClock};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -101,37 +104,45 @@ impl SimTime {
     }
 }
 
-/// The kernel of a node's machine: its clocks are right.
+/// The kernel of a node's machine, which is never suspended.
 #[derive(Debug)]
-struct Machine(Arc<SimTime>);
+struct Machine(Arc<MachineTime>);
 
 impl KernelClocks for Machine {
     fn raw_ns(&self) -> i64 {
-        self.0.now_us() * 1_000
+        self.0.local().free_us * 1_000
     }
 
     fn monotonic_ns(&self) -> i64 {
-        self.raw_ns()
+        self.0.local().steered_us * 1_000
     }
 
     fn boot_ns(&self) -> i64 {
-        self.raw_ns()
+        self.monotonic_ns()
     }
 }
 
-/// A node's clock: the product's, of the process that runs at present, which lags by a little more.
+/// A node's clock: the product's, of the process that runs at present, which (perhaps) lags by a little more.
 #[derive(Debug)]
 pub struct SimClock {
     time: Arc<SimTime>,
+    machine: Arc<MachineTime>,
     lag_us: AtomicI64,
     of_process: Mutex<Option<Arc<ClusterClock>>>,
 }
 
 impl SimClock {
-    /// A clock that lags.
+    /// A clock over those of a machine, which lags.
     #[must_use]
-    pub fn new(time: Arc<SimTime>, lag_us: i64) -> Self {
-        Self { time, lag_us: AtomicI64::new(lag_us.max(0)), of_process: Mutex::default() }
+    pub fn new(time: Arc<SimTime>, machine: MachineTime, lag_us: i64) -> Self {
+        let (machine, lag_us) = (Arc::new(machine), AtomicI64::new(lag_us.max(0)));
+        Self { time, machine, lag_us, of_process: Mutex::default() }
+    }
+
+    /// The clocks of its machine, to let them drift.
+    #[must_use]
+    pub fn machine(&self) -> &MachineTime {
+        &self.machine
     }
 
     /// Lets it lag by so much from now on, µs.
@@ -144,7 +155,7 @@ impl SimClock {
     /// # Errors
     /// When the database does not answer.
     pub async fn begin(&self, store: &dyn ClusterStore) -> Result<()> {
-        let machine = LocalClock::over(Machine(Arc::clone(&self.time)));
+        let machine = LocalClock::over(Machine(Arc::clone(&self.machine)));
         let clock = ClusterClock::synchronised_over(machine, store).await?;
         *self.of_process.lock().unwrap() = Some(Arc::new(clock));
         Ok(())
@@ -180,7 +191,7 @@ impl Clock for SimClock {
     }
 
     fn local_us(&self) -> i64 {
-        self.time.now_us()
+        self.machine.local().free_us
     }
 
     async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {

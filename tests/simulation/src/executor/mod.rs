@@ -5,19 +5,17 @@ mod carrier;
 mod disk;
 mod handlers;
 mod ledger;
-mod machine_time;
 mod older;
 mod process;
 
 pub use carrier::NodeServer;
 pub use disk::MemoryDisk;
 pub use ledger::{Ack, Ledger, Start, Stop, Stopped};
-pub use machine_time::MachineTime;
 
 use super::keys::AppKey;
 use super::net::Broken;
 use super::random::SeededRandom;
-use super::{Dice, Net, SimTime, Trace, messages};
+use super::{Dice, MachineTime, Net, SimTime, Trace, messages};
 use carillon_executor::simulation::{Process as _, SimulatedExecutor, Surroundings};
 use carillon_executor::{BuildError, Executor};
 use carillon_protocol::exchange::{Answer, Request};
@@ -87,11 +85,11 @@ impl SimExecutor {
     /// A machine without a process. Its wall clock lags by `lag_us`, and its monotonic clock drifts.
     #[must_use]
     pub fn new(index: usize, lag_us: i64, parts: MachineParts) -> Arc<Self> {
-        let ppm = parts.dice.between(&format!("executor {index} drifts"), -50, 50);
+        let clock = MachineTime::of(&format!("executor {index}"), &parts.dice, parts.time.clone(), lag_us);
         Arc::new(Self {
             index,
             address: format!("http://executor-{index}:8527"),
-            clock: Arc::new(MachineTime::new(parts.time.clone(), lag_us, ppm)),
+            clock: Arc::new(clock),
             parts,
             disk: MemoryDisk::default(),
             servers: Servers::default(),

@@ -17,7 +17,8 @@ use carillon_simulation::random::SeededRandom;
 use carillon_simulation::store::LogRow;
 use carillon_simulation::store::admin::new_task;
 use carillon_simulation::{
-    Dice, Endpoint, Gate, Ledger, Net, SimCarrier, SimClock, SimExecutor, SimStore, SimTime, SimTransport, Trace,
+    Dice, Endpoint, Gate, Ledger, MachineTime, Net, SimCarrier, SimClock, SimExecutor, SimStore, SimTime, SimTransport,
+    Trace,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
@@ -152,6 +153,12 @@ impl Ground {
         self.dice.between(&format!("{who} lags"), 0, LAG_US)
     }
 
+    /// Half of the nodes' clocks do not lag: a lag would hide that one goes ahead.
+    fn clock(&self, node: &str) -> SimClock {
+        let lag_us = if self.dice.happens(&format!("{node} lags at all"), 500) { self.lag(node) } else { 0 };
+        SimClock::new(self.time.clone(), MachineTime::of(node, &self.dice, self.time.clone(), 0), lag_us)
+    }
+
     /// Everyone's executors, the first tenant's first.
     fn executors(&self, tenants: &[Tenant]) -> Vec<Arc<SimExecutor>> {
         let machine = |index: usize, tenant: &Tenant| MachineParts {
@@ -176,7 +183,7 @@ impl Ground {
         (keys, ring): (&Arc<AppKeys>, &Arc<KeyRing>),
     ) -> Arc<SimNode> {
         let gate = Gate::new(format!("node {index}"), self.time.clone(), self.dice.clone());
-        let clock = Arc::new(SimClock::new(self.time.clone(), self.lag(&format!("node {index}"))));
+        let clock = Arc::new(self.clock(&format!("node {index}")));
         let carrier =
             SimCarrier { node: index, gate: gate.clone(), net: self.net.clone(), executors: executors.to_vec() };
         let parts = TransportParts {
@@ -378,6 +385,11 @@ impl World {
             }
             Fault::LostCommits { .. } => {}
             Fault::Lag { node, lag_us } => self.nodes[node].clock().set_lag(lag_us),
+            Fault::Drift { node, ppm, down } => {
+                self.nodes[node].clock().machine().drift(ppm);
+                self.pass(down).await;
+                self.nodes[node].clock().machine().end_slew();
+            }
             Fault::ClockSet { by, undone_after } => {
                 self.time.set_database_clock(by);
                 if let Some(after) = undone_after {

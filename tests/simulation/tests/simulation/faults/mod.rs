@@ -48,6 +48,9 @@ pub enum Fault {
     LostCommits { last: i64 },
     /// A node's clock lags by so much from now on, µs.
     Lag { node: usize, lag_us: i64 },
+    /// The crystal of a node's machine is off by so many parts per million from now on, and a time service slews the clock that it
+    /// steers for so long.
+    Drift { node: usize, ppm: i64, down: i64 },
     /// The database's clock is set by so much, back if that is negative; and (perhaps) after so long by as much the other way.
     ClockSet { by: i64, undone_after: Option<i64> },
     /// A task is edited.
@@ -90,6 +93,7 @@ impl Planned {
             | Fault::LateCommits { down, .. }
             | Fault::GivenUp { down, .. }
             | Fault::Deadlocks { down, .. }
+            | Fault::Drift { down, .. }
             | Fault::Restart { down, .. } => self.at + down,
             Fault::LostCommits { .. } => self.at + SWITCH_OVER_MS,
             Fault::ClockSet { undone_after, .. } => self.at + undone_after.unwrap_or(0),
@@ -102,6 +106,7 @@ impl Planned {
         !matches!(
             self.fault,
             Fault::Lag { .. }
+                | Fault::Drift { .. }
                 | Fault::Befalls { mishap: Mishap::Drift { .. }, .. }
                 | Fault::Edit { .. }
                 | Fault::HalfEdit { .. }

@@ -2,6 +2,7 @@
 
 use super::{Fault, Planned, of_executors};
 use crate::settings::Shape;
+use carillon_protocol::DRIFT_PPM;
 use carillon_simulation::Dice;
 
 /// The faults of one seed, between `from` and `to`.
@@ -25,8 +26,20 @@ pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec
         let at = dice.between("when the clock is set", from, to);
         planned.push(Planned { at, fault: clock_set(dice) });
     }
+    if dice.happens("a node's clock is slewed", 300) {
+        planned.push(drift(dice, shape, from, to));
+    }
     planned.sort_by_key(|planned| planned.at);
     planned
+}
+
+/// As much as is allowed for, either way.
+fn drift(dice: &Dice, shape: &Shape, from: i64, to: i64) -> Planned {
+    let node = dice.between("whose clock is slewed", 0, shape.nodes as i64 - 1) as usize;
+    let ppm = if dice.happens("its crystal is fast", 500) { DRIFT_PPM } else { -DRIFT_PPM };
+    let (at, down) =
+        (dice.between("when it is slewed", from, to), dice.between("for how long it is slewed", 2_000, 15_000));
+    Planned { at, fault: Fault::Drift { node, ppm, down } }
 }
 
 /// No node can work for so long that fires are missed: all of them die, or the database is away.

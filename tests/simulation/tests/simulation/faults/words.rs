@@ -60,6 +60,9 @@ impl fmt::Display for Fault {
             }
             Self::LostCommits { last } => write!(f, "a standby takes over without the last {}", s(last)),
             Self::Lag { node, lag_us } => write!(f, "the clock of node {node} lags by {lag_us} µs from now on"),
+            Self::Drift { node, ppm, down } => {
+                write!(f, "node {node} drifts by {ppm} ppm from now on, its steered clock slewed for {}", s(down))
+            }
             Self::ClockSet { by, undone_after } => {
                 let way = if *by < 0 { "back" } else { "forward" };
                 write!(f, "the database's clock is set {way} by {}", s(&by.abs()))?;

@@ -34,6 +34,7 @@ fn felt_for(fault: &Fault) -> i64 {
         Fault::LostCommits { .. } | Fault::ClockSet { .. } => WEAKENED_MS,
         // These disturb nothing.
         Fault::Lag { .. }
+        | Fault::Drift { .. }
         | Fault::Edit { .. }
         | Fault::HalfEdit { .. }
         | Fault::Restart { .. }
