@@ -3,9 +3,11 @@
 
 use super::{Dice, SimTime};
 use carillon::store::{Result, StoreError, StoreErrorKind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// One node's gate. Its faults end by themselves at their instants (epoch ms).
 #[derive(Debug)]
@@ -21,6 +23,19 @@ pub struct Gate {
     late_per_mille: AtomicU64,
     given_up_per_mille: AtomicU64,
     deadlocks_per_mille: AtomicU64,
+    last_commit: Mutex<Option<LastCommit>>,
+    /// It is dead, though nobody has cleared it away yet.
+    is_dead: AtomicBool,
+    died: Notify,
+}
+
+/// Which commit is the last of its process.
+#[derive(Debug)]
+struct LastCommit {
+    /// The first one of a kind when there have been so many kinds.
+    kinds: usize,
+    /// Kinds that there have been.
+    seen: BTreeSet<&'static str>,
 }
 
 /// How long a node waits for a statement at most, ms, as its connections have it.
@@ -54,6 +69,9 @@ impl Gate {
             late_per_mille: AtomicU64::new(0),
             given_up_per_mille: AtomicU64::new(0),
             deadlocks_per_mille: AtomicU64::new(0),
+            last_commit: Mutex::default(),
+            is_dead: AtomicBool::new(false),
+            died: Notify::new(),
         })
     }
 
@@ -64,7 +82,33 @@ impl Gate {
 
     /// Whether the process stands still.
     pub fn is_frozen(&self) -> bool {
-        self.time.now_ms() < self.frozen_until.load(Ordering::Relaxed)
+        self.is_dead.load(Ordering::Relaxed) || self.time.now_ms() < self.frozen_until.load(Ordering::Relaxed)
+    }
+
+    /// Returns when the process dies by a commit of its own: right after the first of the `kinds`-th kind of call from now on,
+    /// before it hears of it. What is rare comes as often as what is not. Nothing of the process goes on then, until another
+    /// [lives](Self::live).
+    pub async fn dies_at_commit(&self, kinds: usize) {
+        *self.last_commit.lock().unwrap() = Some(LastCommit { kinds, seen: BTreeSet::new() });
+        self.died.notified().await;
+    }
+
+    /// A process that no commit kills.
+    pub fn live(&self) {
+        self.last_commit.lock().unwrap().take();
+        self.is_dead.store(false, Ordering::Relaxed);
+    }
+
+    /// A commit is there. Whether the process dies of it.
+    pub(super) fn dies_of(&self, action: &'static str) -> bool {
+        let mut last = self.last_commit.lock().unwrap();
+        let dies = last.as_mut().is_some_and(|last| last.seen.insert(action) && last.seen.len() >= last.kinds);
+        if dies {
+            last.take();
+            self.is_dead.store(true, Ordering::Relaxed);
+            self.died.notify_one();
+        }
+        dies
     }
 
     /// Takes the database away until then.
@@ -117,6 +161,9 @@ impl Gate {
     /// Returns once the process runs.
     pub async fn thawed(&self) {
         while self.is_frozen() {
+            if self.is_dead.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
             self.time.until_ms(self.frozen_until.load(Ordering::Relaxed)).await;
         }
     }

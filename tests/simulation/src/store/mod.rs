@@ -150,6 +150,9 @@ impl ModelStore {
                 self.shared.trace.add(format!("a node gives up statement {statement} of {action}"));
                 return Err(gate.not_answered(action).await);
             }
+            if done.is_ok() && writes(action) && gate.dies_of(action) {
+                self.shared.trace.add(format!("a node dies of its commit: {action}"));
+            }
             gate.back(action).await?;
         }
         done

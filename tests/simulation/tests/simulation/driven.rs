@@ -46,7 +46,7 @@ fn told_by(shape: Shape, seed: u64, faults: &[Planned], operations: &[Intended])
 }
 
 fn done(at: i64, operation: Operation) -> Intended {
-    Intended { at, operation }
+    Intended { at, operation, leaves: None }
 }
 
 /// When that operation was done, by true time, ms.

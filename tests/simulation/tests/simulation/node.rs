@@ -50,6 +50,22 @@ pub struct NodeParts {
     pub keys: Arc<AppKeys>,
 }
 
+/// When one who asks for something goes away, and what becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaves {
+    /// After so long, ms.
+    pub after: i64,
+    /// Whether what the node does for them ends with that, wherever it is. Over HTTP/1.1 it goes on.
+    pub ends_it: bool,
+}
+
+impl fmt::Display for Leaves {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.ends_it { "ends" } else { "goes on" };
+        write!(f, "goes away after {} ms ({what} then)", self.after)
+    }
+}
+
 /// A node, running or not.
 pub struct SimNode {
     parts: NodeParts,
@@ -145,9 +161,24 @@ impl SimNode {
         A: Send + 'static,
         W: Future<Output = A> + Send + 'static,
     {
+        self.serve_for(None, work).await
+    }
+
+    /// The same for one who (perhaps) goes away; `None` then, too.
+    pub async fn serve_for<A, W>(&self, leaves: Option<Leaves>, work: impl FnOnce(Arc<SimParts>) -> W) -> Option<A>
+    where
+        A: Send + 'static,
+        W: Future<Output = A> + Send + 'static,
+    {
         let running = self.running.lock().unwrap().clone()?;
         let parts = running.core.get()?.parts.clone();
-        running.process.spawn(work(parts)).await.ok()
+        let mut served = running.process.spawn(work(parts));
+        let Some(Leaves { after, ends_it }) = leaves else { return served.await.ok() };
+        let waited = tokio::time::timeout(Duration::from_millis(after as u64), &mut served).await;
+        if waited.is_err() && ends_it {
+            served.abort();
+        }
+        waited.ok()?.ok()
     }
 
     /// A process from its start to its end, unless it crashes.

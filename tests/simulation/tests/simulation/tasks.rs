@@ -1,6 +1,6 @@
 //! The tasks of a simulation, and the management API's way of changing one.
 
-use crate::node::{SimNode, SimParts};
+use crate::node::{Leaves, SimNode, SimParts};
 use carillon::definitions::{TaskDefinitions, change_of};
 use carillon::domain::task::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, MisfireStrategy, ParentLink, ParentOutcome,
@@ -99,9 +99,16 @@ pub struct Answered {
     pub named: BTreeSet<LogId>,
 }
 
-/// Starts, stops or edits a task through a node's task definition service. `None` when the node is not there.
-pub async fn change(node: &Arc<SimNode>, task: TaskId, started: bool) -> Option<Result<Answered>> {
-    node.serve(async move |parts: Arc<SimParts>| change_by(&parts.definitions, task, started).await).await
+/// Starts, stops or edits a task through a node's task definition service. `None` when the node is not there, or the caller has
+/// gone away.
+pub async fn change(
+    node: &Arc<SimNode>,
+    task: TaskId,
+    started: bool,
+    leaves: Option<Leaves>,
+) -> Option<Result<Answered>> {
+    let work = async move |parts: Arc<SimParts>| change_by(&parts.definitions, task, started).await;
+    node.serve_for(leaves, work).await
 }
 
 async fn change_by(definitions: &TaskDefinitions<SimStore>, task: TaskId, started: bool) -> Result<Answered> {

@@ -1,7 +1,7 @@
 //! A small cluster in one process: nodes, executors, tenants, one database, one seed.
 
 use crate::faults::{self, Fault, Planned, SWITCH_OVER_MS};
-use crate::node::{NodeParts, SimNode, SimParts};
+use crate::node::{Leaves, NodeParts, SimNode, SimParts};
 use crate::operations::{self, Intended, KnownBound};
 use crate::promises::READ_IN_TROUBLE_MS;
 use crate::settings::Shape;
@@ -325,6 +325,7 @@ impl World {
                 self.pass(down).await;
                 self.nodes[node].start();
             }
+            Fault::CrashAtCommit { node, kinds, down } => self.crash_at_commit(node, kinds, down).await,
             Fault::Stop { node, down } => {
                 self.nodes[node].stop().await;
                 self.pass(down).await;
@@ -385,11 +386,7 @@ impl World {
             }
             Fault::LostCommits { .. } => {}
             Fault::Lag { node, lag_us } => self.nodes[node].clock().set_lag(lag_us),
-            Fault::Drift { node, ppm, down } => {
-                self.nodes[node].clock().machine().drift(ppm);
-                self.pass(down).await;
-                self.nodes[node].clock().machine().end_slew();
-            }
+            Fault::Drift { node, ppm, down } => self.drift(node, ppm, down).await,
             Fault::ClockSet { by, undone_after } => {
                 self.time.set_database_clock(by);
                 if let Some(after) = undone_after {
@@ -399,14 +396,11 @@ impl World {
                 }
             }
             Fault::Edit { task } => self.change(task, self.tasks()[task], true).await,
-            Fault::HalfEdit { task, after } => {
-                let edit = self.change(task, self.tasks()[task], true);
-                let waited = tokio::time::timeout(Duration::from_millis(after as u64), edit).await;
-                self.trace.add(format!(
-                    "the caller of an edit of task {} left: {}",
-                    self.tasks()[task],
-                    waited.is_err()
-                ));
+            Fault::HalfEdit { task, leaves } => self.half_change(task, true, leaves).await,
+            Fault::HalfRestart { task, leaves, down } => {
+                self.half_change(task, false, leaves).await;
+                self.pass(down).await;
+                self.half_change(task, true, leaves).await;
             }
             Fault::Restart { task, down } => {
                 self.change(task, self.tasks()[task], false).await;
@@ -415,6 +409,23 @@ impl World {
             }
             Fault::Burst { tenant, runs } => self.burst(tenant, runs).await,
         }
+    }
+
+    async fn crash_at_commit(&self, node: usize, kinds: usize, down: i64) {
+        let node = &self.nodes[node];
+        let within = Duration::from_millis(faults::COMMITS_WITHIN_MS as u64);
+        drop(tokio::time::timeout(within, node.gate().dies_at_commit(kinds)).await);
+        node.crash();
+        node.gate().live();
+        self.pass(down).await;
+        node.start();
+    }
+
+    async fn drift(&self, node: usize, ppm: i64, down: i64) {
+        let clock = self.nodes[node].clock();
+        clock.machine().drift(ppm);
+        self.pass(down).await;
+        clock.machine().end_slew();
     }
 
     async fn with_chance(&self, node: usize, per_mille: i64, down: i64, set: impl Fn(&Gate, u64)) {
@@ -452,17 +463,29 @@ impl World {
     async fn change(&self, first: usize, task: TaskId, started: bool) {
         for turn in first.. {
             let node = &self.nodes[turn % self.nodes.len()];
-            if let Some(Ok(answered)) = tasks::change(node, task, started).await {
-                let answered = Answered { at: self.time.now_ms(), ..answered };
-                self.trace.add(format!(
-                    "task {task} change to revision {} (started {started}) answered, naming {:?}",
-                    answered.revision, answered.named
-                ));
-                self.answers.lock().unwrap().push(answered);
-                return;
+            if let Some(Ok(answered)) = tasks::change(node, task, started, None).await {
+                return self.note_answer(answered, started);
             }
             self.pass(1_000).await;
         }
+    }
+
+    /// The same, once, by one who goes away.
+    async fn half_change(&self, place: usize, started: bool, leaves: Leaves) {
+        let (node, task) = (&self.nodes[place % self.nodes.len()], self.tasks()[place]);
+        match tasks::change(node, task, started, Some(leaves)).await {
+            Some(Ok(answered)) => self.note_answer(answered, started),
+            _ => self.trace.add(format!("who changes task {task} (started {started}) has left")),
+        }
+    }
+
+    fn note_answer(&self, answered: Answered, started: bool) {
+        let answered = Answered { at: self.time.now_ms(), ..answered };
+        self.trace.add(format!(
+            "task {} change to revision {} (started {started}) answered, naming {:?}",
+            answered.task, answered.revision, answered.named
+        ));
+        self.answers.lock().unwrap().push(answered);
     }
 
     fn mend(self: &Arc<Self>) {

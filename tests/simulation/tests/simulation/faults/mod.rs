@@ -5,13 +5,17 @@ mod plan;
 mod words;
 
 pub use of_executors::Mishap;
-pub use plan::plan;
+pub use plan::{leaves, plan};
+
+use crate::node::Leaves;
 
 /// A fault; lengths in ms.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
     /// A node dies and comes back after so long.
     Crash { node: usize, down: i64 },
+    /// A node dies right after the first commit of the `kinds`-th kind from now on, and comes back after so long.
+    CrashAtCommit { node: usize, kinds: usize, down: i64 },
     /// A node is stopped in good order and comes back after so long.
     Stop { node: usize, down: i64 },
     /// A node stands still and goes on with what it remembers.
@@ -55,10 +59,12 @@ pub enum Fault {
     ClockSet { by: i64, undone_after: Option<i64> },
     /// A task is edited.
     Edit { task: usize },
-    /// A task is edited, and the caller goes away after so long, before the answer.
-    HalfEdit { task: usize, after: i64 },
+    /// A task is edited, and the caller goes away before the answer.
+    HalfEdit { task: usize, leaves: Leaves },
     /// A task is stopped and started again after so long.
     Restart { task: usize, down: i64 },
+    /// The same by people who go away before the answers.
+    HalfRestart { task: usize, leaves: Leaves, down: i64 },
     /// A tenant starts so many runs at once.
     Burst { tenant: usize, runs: usize },
 }
@@ -94,7 +100,9 @@ impl Planned {
             | Fault::GivenUp { down, .. }
             | Fault::Deadlocks { down, .. }
             | Fault::Drift { down, .. }
-            | Fault::Restart { down, .. } => self.at + down,
+            | Fault::Restart { down, .. }
+            | Fault::HalfRestart { down, .. } => self.at + down,
+            Fault::CrashAtCommit { down, .. } => self.at + COMMITS_WITHIN_MS + down,
             Fault::LostCommits { .. } => self.at + SWITCH_OVER_MS,
             Fault::ClockSet { undone_after, .. } => self.at + undone_after.unwrap_or(0),
             Fault::Lag { .. } | Fault::Edit { .. } | Fault::HalfEdit { .. } | Fault::Burst { .. } => self.at,
@@ -111,6 +119,7 @@ impl Planned {
                 | Fault::Edit { .. }
                 | Fault::HalfEdit { .. }
                 | Fault::Restart { .. }
+                | Fault::HalfRestart { .. }
                 | Fault::Burst { .. }
         )
     }
@@ -132,11 +141,14 @@ impl Planned {
     /// The node that alone is hit by it, without a fault of anything else.
     pub fn node_that_dies(&self) -> Option<usize> {
         match self.fault {
-            Fault::Crash { node, .. } | Fault::Pause { node, .. } => Some(node),
+            Fault::Crash { node, .. } | Fault::CrashAtCommit { node, .. } | Fault::Pause { node, .. } => Some(node),
             _ => None,
         }
     }
 }
+
+/// A node that is to die of a commit dies within this time, be it of none, ms.
+pub const COMMITS_WITHIN_MS: i64 = 6_000;
 
 /// How long a standby takes to take over, ms.
 pub const SWITCH_OVER_MS: i64 = 2_000;

@@ -1,9 +1,11 @@
 //! The faults that a seed chooses.
 
 use super::{Fault, Planned, of_executors};
+use crate::node::Leaves;
 use crate::settings::Shape;
 use carillon_protocol::DRIFT_PPM;
 use carillon_simulation::Dice;
+use std::ops::Range;
 
 /// The faults of one seed, between `from` and `to`.
 pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec<Planned> {
@@ -29,8 +31,31 @@ pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec
     if dice.happens("a node's clock is slewed", 300) {
         planned.push(drift(dice, shape, from, to));
     }
+    if dice.happens("nodes die of commits", 350) {
+        let count = dice.between("how many die of commits", 1, 3);
+        planned.extend((0..count).flat_map(|number| crash_at_commit(dice, shape, number, from..to, tasks)));
+    }
     planned.sort_by_key(|planned| planned.at);
     planned
+}
+
+/// Often while the node serves a change of a task: of that there is more than one commit.
+fn crash_at_commit(dice: &Dice, shape: &Shape, number: i64, when: Range<i64>, tasks: usize) -> Vec<Planned> {
+    let pick = |what: &str, low: i64, high: i64| dice.between(&format!("crash at commit {number}: {what}"), low, high);
+    let (at, down) = (pick("when", when.start, when.end), pick("down", 500, 13_000));
+    let task = pick("task", 0, tasks as i64 - 1) as usize;
+    let change = match pick("change", 0, 3) {
+        0 => Some(Fault::Edit { task }),
+        1 => Some(Fault::Restart { task, down: pick("stopped", 500, 15_000) }),
+        _ => None,
+    };
+    let (node, kinds) = match change {
+        // The node that is asked first.
+        Some(_) => (task % shape.nodes, pick("of few kinds", 1, 4)),
+        None => (pick("node", 0, shape.nodes as i64 - 1) as usize, pick("kinds", 1, 12)),
+    };
+    let crash = Planned { at, fault: Fault::CrashAtCommit { node, kinds: kinds as usize, down } };
+    std::iter::once(crash).chain(change.map(|fault| Planned { at: at + 1, fault })).collect()
 }
 
 /// As much as is allowed for, either way.
@@ -63,6 +88,12 @@ fn clock_set(dice: &Dice) -> Fault {
     Fault::ClockSet { by, undone_after }
 }
 
+/// One who goes away in the middle of a call.
+pub fn leaves(dice: &Dice, name: &str) -> Leaves {
+    let after = dice.between(&format!("{name}: goes away"), 0, 40);
+    Leaves { after, ends_it: dice.happens(&format!("{name}: it ends with that"), 500) }
+}
+
 fn choose(dice: &Dice, shape: &Shape, name: &str, tasks: usize) -> Fault {
     let pick = |what: &str, low: i64, high: i64| dice.between(&format!("{name}: {what}"), low, high);
     let node = pick("node", 0, shape.nodes as i64 - 1) as usize;
@@ -89,13 +120,14 @@ fn choose(dice: &Dice, shape: &Shape, name: &str, tasks: usize) -> Fault {
         17 => Fault::Deadlocks { node, per_mille: pick("deadlocks", 50, 500), down: down(3_000, 15_000) },
         18 => Fault::Lag { node, lag_us: pick("lag", 0, crate::world::LAG_US) },
         19 | 20 => Fault::Edit { task },
-        21 => Fault::HalfEdit { task, after: pick("goes away", 0, 40) },
+        21 => Fault::HalfEdit { task, leaves: leaves(dice, name) },
         22 => Fault::Burst {
             tenant: pick("bursts", 0, shape.tenants as i64 - 1) as usize,
             runs: pick("runs", 20, 300) as usize,
         },
         23 | 24 => Fault::Stop { node, down: down(500, 15_000) },
-        25 | 26 => Fault::Restart { task, down: down(500, 20_000) },
+        25 => Fault::Restart { task, down: down(500, 20_000) },
+        26 => Fault::HalfRestart { task, leaves: leaves(dice, name), down: down(500, 20_000) },
         27 => Fault::Doubled { per_mille: pick("doubled", 50, 400), down: down(3_000, 15_000) },
         28 => Fault::Overtaken { per_mille: pick("overtaken", 50, 400), down: down(3_000, 15_000) },
         _ => Fault::Befalls { executor, mishap: of_executors::choose(dice, name), down: down(500, 19_000) },

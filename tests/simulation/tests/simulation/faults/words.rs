@@ -23,6 +23,13 @@ impl fmt::Display for Fault {
         let s = |ms: &i64| Seconds(*ms);
         match self {
             Self::Crash { node, down } => write!(f, "node {node} dies and is back after {}", s(down)),
+            Self::CrashAtCommit { node, kinds, down } => {
+                write!(
+                    f,
+                    "node {node} dies of a commit, the first of the kind number {kinds}, and is back after {}",
+                    s(down)
+                )
+            }
             Self::Stop { node, down } => {
                 write!(f, "node {node} is stopped in good order, and started {} after it has left", s(down))
             }
@@ -69,7 +76,10 @@ impl fmt::Display for Fault {
                 undone_after.map_or(Ok(()), |after| write!(f, ", and after {} by as much the other way", s(&after)))
             }
             Self::Edit { task } => write!(f, "task {task} is edited"),
-            Self::HalfEdit { task, after } => write!(f, "task {task} is edited by one who goes away after {after} ms"),
+            Self::HalfEdit { task, leaves } => write!(f, "task {task} is edited by one who {leaves}"),
+            Self::HalfRestart { task, leaves, down } => {
+                write!(f, "task {task} is stopped, and started after {}, each by one who {leaves}", s(down))
+            }
             Self::Restart { task, down } => write!(f, "task {task} is stopped, and started after {}", s(down)),
             Self::Burst { tenant, runs } => write!(f, "tenant {tenant} starts {runs} runs at once"),
         }

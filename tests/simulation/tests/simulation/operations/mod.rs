@@ -5,7 +5,8 @@ mod bounds;
 
 pub use bounds::KnownBound;
 
-use crate::node::SimParts;
+use crate::faults;
+use crate::node::{Leaves, SimParts};
 use crate::world::World;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::statistics::DAY_MS;
@@ -15,7 +16,7 @@ use carillon::store::{Backfill, NewRun, OutcomeStore as _, Result, Skip, StoreEr
 use carillon_simulation::Dice;
 use carillon_simulation::store::Bounded;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// How often a cancel is repeated when the run changes meanwhile, as the API has it.
 const CANCEL_ROUNDS_MAX: usize = 10;
@@ -90,7 +91,8 @@ impl fmt::Display for Operation {
 
 impl fmt::Display for Intended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>9.3} s  {}", self.at as f64 / 1_000.0, self.operation)
+        write!(f, "{:>9.3} s  {}", self.at as f64 / 1_000.0, self.operation)?;
+        self.leaves.map_or(Ok(()), |leaves| write!(f, ", by one who first {leaves}"))
     }
 }
 
@@ -101,6 +103,8 @@ pub struct Intended {
     pub at: i64,
     /// What.
     pub operation: Operation,
+    /// Whether the first call of it is left before the answer. Nobody makes that call again; what follows is done.
+    pub leaves: Option<Leaves>,
 }
 
 /// What people do in one seed, with that many tasks.
@@ -110,6 +114,9 @@ pub fn plan(dice: &Dice, tasks: usize) -> Vec<Intended> {
     let one = |number: i64| Intended {
         at: dice.between(&format!("when is operation {number}"), 8_000, 60_000),
         operation: choose(dice, &format!("operation {number}"), tasks),
+        leaves: dice
+            .happens(&format!("operation {number}: is left"), 150)
+            .then(|| faults::leaves(dice, &format!("operation {number}"))),
     };
     let mut planned: Vec<Intended> = (0..count).map(one).collect();
     planned.sort_by_key(|intended| intended.at);
@@ -146,8 +153,8 @@ fn choose(dice: &Dice, name: &str, tasks: usize) -> Operation {
 
 /// Does all of them at their times.
 pub fn begin(world: &Arc<World>, intended: &[Intended]) {
-    for (number, Intended { at, operation }) in intended.iter().cloned().enumerate() {
-        let desk = Desk { world: world.clone(), number };
+    for (number, Intended { at, operation, leaves }) in intended.iter().cloned().enumerate() {
+        let desk = Desk { world: world.clone(), number, leaves: Mutex::new(leaves) };
         tokio::spawn(async move {
             desk.world.pass(at).await;
             desk.world.trace.add(format!("OPERATION {number} {operation}"));
@@ -160,6 +167,8 @@ pub fn begin(world: &Arc<World>, intended: &[Intended]) {
 struct Desk {
     world: Arc<World>,
     number: usize,
+    /// Of the call that is next.
+    leaves: Mutex<Option<Leaves>>,
 }
 
 type Parts = Arc<SimParts>;
@@ -249,7 +258,7 @@ impl Desk {
         }
     }
 
-    /// Asks one node after the other until one answers. What is refused is not asked for again: `None`.
+    /// Asks one node after the other until one answers. What is refused is not asked for again: `None`; nor is what is left.
     async fn ask<A, W>(&self, work: impl Fn(Parts) -> W + Send + Sync) -> Option<A>
     where
         A: Send + 'static,
@@ -257,8 +266,13 @@ impl Desk {
     {
         for turn in self.number.. {
             let node = &self.world.nodes[turn % self.world.nodes.len()];
-            match node.serve(&work).await {
+            let leaves = self.leaves.lock().unwrap().take();
+            match node.serve_for(leaves, &work).await {
                 Some(Ok(answer)) => return Some(answer),
+                _ if leaves.is_some() => {
+                    self.world.trace.add(format!("OPERATION {} was left", self.number));
+                    return None;
+                }
                 Some(Err(error)) if !error.is_temporary() => {
                     self.world.trace.add(format!("OPERATION {} was refused: {error}", self.number));
                     return None;

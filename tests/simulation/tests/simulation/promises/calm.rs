@@ -21,7 +21,9 @@ fn felt_for(fault: &Fault) -> i64 {
         | Fault::Kill { .. }
         | Fault::Befalls { .. } => OFFLINE_AFTER_MS + HEARTBEAT_MS,
         // The others find out, and load what it had.
-        Fault::Crash { .. } | Fault::Stop { .. } | Fault::Pause { .. } => OFFLINE_AFTER_MS + HEARTBEAT_MS + LOADER_MS,
+        Fault::Crash { .. } | Fault::CrashAtCommit { .. } | Fault::Stop { .. } | Fault::Pause { .. } => {
+            OFFLINE_AFTER_MS + HEARTBEAT_MS + LOADER_MS
+        }
         // A last statement comes to its end; after a long outage nodes and executors are new to each other; what is due is
         // loaded.
         Fault::StoreAway { .. }
@@ -38,6 +40,7 @@ fn felt_for(fault: &Fault) -> i64 {
         | Fault::Edit { .. }
         | Fault::HalfEdit { .. }
         | Fault::Restart { .. }
+        | Fault::HalfRestart { .. }
         | Fault::Burst { .. } => 0,
     }
 }
