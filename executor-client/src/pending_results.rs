@@ -62,6 +62,14 @@ impl PendingResults {
         lock(&self.state).pending.keys().copied().collect()
     }
 
+    /// How many results it keeps, by name.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn sizes(&self) -> [(&'static str, usize); 3] {
+        let state = lock(&self.state);
+        let (pending, queue) = (state.pending.len(), state.queue.len());
+        [("results", pending), ("results to send", queue), ("results to strike", state.acknowledged.len())]
+    }
+
     fn add(&self, results: &[(RunKey, Bytes)]) {
         let mut state = lock(&self.state);
         for (key, json) in results {

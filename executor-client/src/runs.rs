@@ -266,6 +266,14 @@ impl Runs {
         lock(&self.table).counts
     }
 
+    /// How much is kept of runs that have not ended, by name.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn sizes(&self) -> Vec<(&'static str, usize)> {
+        let mut sizes = lock(&self.table).sizes();
+        sizes.push(("timer", self.timer.count()));
+        sizes
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         lock(&self.table).draining
     }

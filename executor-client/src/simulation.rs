@@ -14,6 +14,7 @@ use crate::pending_results::Recorder;
 use crate::server::{Head, Server};
 use crate::slot::start_slots;
 use crate::spawn::Spawn;
+use crate::sync::lock;
 use crate::{BuildError, RunError};
 use carillon_protocol::exchange::{Answer, Request};
 use hyper::HeaderMap;
@@ -126,6 +127,17 @@ impl SimulatedServer {
     #[must_use]
     pub fn executor_id(&self) -> i64 {
         self.0.member.executor_id().unwrap_or(0)
+    }
+
+    /// How much it keeps of runs whose results no node has taken, by name. What it remembers of others is bounded by time and number.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<(&'static str, usize)> {
+        let member = &self.0.member;
+        let given_back = lock(&member.giving_back).len();
+        let mut sizes = member.runs.sizes();
+        sizes.extend(member.pending_results.sizes());
+        sizes.push(("given back", given_back));
+        sizes
     }
 
     /// Runs that are held, running, and ended without a node having taken their results.

@@ -118,6 +118,21 @@ impl Table {
         }
     }
 
+    /// How much it keeps of what has not ended, by name.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn sizes(&self) -> Vec<(&'static str, usize)> {
+        let Counts { held, running, unacknowledged } = self.counts;
+        let of_runs = [
+            ("runs", self.live.len()),
+            ("runs by their states", held + running + unacknowledged),
+            ("ready", self.ready.len()),
+            ("waits", self.waits.len()),
+            ("finished", self.finished.len()),
+            ("covered", self.covered.len()),
+        ];
+        of_runs.into_iter().chain(self.tasks.sizes()).collect()
+    }
+
     /// Whether this dispatch was accepted before.
     pub(crate) fn knows(&self, key: RunKey) -> bool {
         self.live.contains_key(&key) || self.ended.contains(key)

@@ -43,6 +43,13 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
+    /// Tasks with a run in the table; and places of tasks that nobody finds any more.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn sizes(&self) -> [(&'static str, usize); 2] {
+        let lost = (self.places.len() - self.free.len()).abs_diff(self.by_id.len());
+        [("tasks", self.by_id.len()), ("lost places of tasks", lost)]
+    }
+
     /// Counts a run in.
     pub(crate) fn enter(&mut self, id: i64, exclusive: bool) -> TaskAt {
         let at = match self.by_id.get(&id) {

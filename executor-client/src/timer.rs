@@ -75,6 +75,12 @@ impl Timer {
         self.changed.ring();
     }
 
+    /// Runs that it waits for.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.state).buckets.values().map(Vec::len).sum()
+    }
+
     /// Forgets every run.
     pub(crate) fn clear(&self) {
         let mut state = lock(&self.state);

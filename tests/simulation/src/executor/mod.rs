@@ -241,6 +241,12 @@ impl SimExecutor {
         self.process().is_some_and(|process| process.server.counts().2 > 0)
     }
 
+    /// What its process keeps of runs, by name, where there is anything.
+    pub fn kept(&self) -> Vec<(&'static str, usize)> {
+        let sizes = self.process().map(|process| process.server.sizes()).unwrap_or_default();
+        sizes.into_iter().filter(|(_, size)| *size > 0).collect()
+    }
+
     /// What a request to this machine comes to.
     pub(super) async fn serve(&self, request: Request) -> Result<Answer, Broken> {
         let process = self.process().ok_or(Broken::Refused)?;

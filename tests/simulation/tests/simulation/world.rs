@@ -573,8 +573,14 @@ impl World {
         said.max().map_or(0, |said| (said + READ_IN_TROUBLE_MS - self.time.database_ms()).max(0))
     }
 
-    /// What nodes still have in memory when there is nothing to do.
+    /// What nodes and executors still have in memory when there is nothing to do.
     async fn look_for_leftovers(&self) {
+        for executor in &self.executors {
+            let kept = executor.kept();
+            if !kept.is_empty() {
+                self.leftovers.lock().unwrap().push(format!("executor {} keeps {kept:?}", executor.index()));
+            }
+        }
         for (index, node) in self.nodes.iter().enumerate() {
             let found = node.serve(async |parts: Arc<SimParts>| {
                 let engine = &parts.engine;
