@@ -97,6 +97,7 @@ mod tls;
 mod unauthenticated;
 mod waiting;
 mod wire;
+mod wire_limits;
 
 mod abuse;
 mod audit;
