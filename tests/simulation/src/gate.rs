@@ -38,8 +38,8 @@ struct LastCommit {
     seen: BTreeSet<&'static str>,
 }
 
-/// How long a node waits for a statement at most, ms, as its connections have it.
-pub const STATEMENT_MAX_MS: i64 = 5_000;
+/// How long a node waits for a statement at most, ms: the default of `database.statement_timeout`.
+pub const STATEMENT_MAX_MS: i64 = 8_000;
 
 /// Few calls have more statements.
 const STATEMENTS_MAX: i64 = 16;

@@ -1,6 +1,6 @@
-//! The product's defaults, save three that make a simulation shorter: logs are written one
-//! minute ahead, executors stop what they run after 20 s without contact, and nodes have little
-//! room in memory.
+//! The product's defaults, save what makes a simulation shorter or a fault likelier: logs are written one minute ahead, in some
+//! seeds 20 s; executors stop what they run after 20 s without contact; nodes have little room in memory; the reaper looks at
+//! four rows at a time; what is a day old is deleted.
 
 use carillon::dispatch::DispatchSettings;
 use carillon::engine::EngineSettings;
@@ -162,4 +162,17 @@ pub fn executors() -> ExecutorSettings {
         offline_after_ms: OFFLINE_AFTER_MS as u64,
         abandon_after_ms: ABANDON_AFTER_MS as u64,
     }
+}
+
+#[test]
+fn what_a_fault_may_be_felt_for_is_made_of_the_defaults() {
+    let default = carillon::settings::Settings::load(None).unwrap();
+    let (nodes, executors) = (default.schedulers, default.executors);
+    let offline_after = [nodes.offline_after, executors.offline_after];
+    let heartbeats = [nodes.heartbeat_interval, executors.heartbeat_interval];
+    let is = |lengths: &[std::time::Duration], ms: i64| lengths.iter().all(|one| one.as_millis() == ms as u128);
+    assert!(is(&offline_after, OFFLINE_AFTER_MS));
+    assert!(is(&heartbeats, HEARTBEAT_MS));
+    assert!(is(&[nodes.load_interval], LOADER_MS));
+    assert!(is(&[default.database.statement_timeout], carillon_simulation::STATEMENT_MAX_MS));
 }
