@@ -208,14 +208,18 @@ async fn what_waited_for_its_turn_was_not_missed(kind: Kind) {
     let mut backlog: Vec<LogRow> = Vec::new();
     for is_asked_to_end in [true, false] {
         let waiting = || async {
+            let rows = world.database.logs_of(task).await;
+            let (before, since): (Vec<_>, Vec<_>) =
+                rows.into_iter().partition(|row| backlog.iter().any(|before| before.id == row.id));
+            assert_all("waits on", &before, |row| !row.status.is_terminal());
             let late = now_ms() - MISFIRE_MS;
-            let rows = format!("task_id = {task} AND status = 1 AND reason = 'task_limit' AND due_time < {late}");
-            let rows = world.database.logs(&rows).await;
-            let waits = |before: &LogRow| rows.iter().any(|row| row.id == before.id);
-            (rows.len() >= backlog.len() + 5 && backlog.iter().all(waits)).then_some(rows)
+            let waits =
+                |row: &LogRow| row.status == Status::Queued && row.reason == "task_limit" && row.due_time < late;
+            let more: Vec<LogRow> = since.into_iter().filter(waits).collect();
+            (before.iter().all(waits) && more.len() >= 5).then(|| [before, more].concat())
         };
-        let rows = await_until("those of before wait again, and more with them", 90, waiting).await;
-        backlog = rows;
+        let waiting = await_until("those of before wait again, and more with them", 90, waiting).await;
+        backlog = waiting;
         if is_asked_to_end {
             assert_eq!(node.process.sigterm(30).await, Some(0), "{}", node.process.log_digest());
         } else {
