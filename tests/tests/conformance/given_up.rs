@@ -4,7 +4,7 @@ use crate::fixture::{World, connect, over};
 use carillon::domain::audit::{Actor, AuditNote, Target};
 use carillon::domain::{Action, UserId};
 use carillon::store::{
-    ClusterStore as _, DatabaseSettings, NewTask, NodeHeartbeat, NodeInfo, SqlStore, StoreError, StoreErrorKind,
+    ClusterStore as _, DatabaseSettings, Member, NewTask, NodeHeartbeat, NodeInfo, SqlStore, StoreError, StoreErrorKind,
 };
 use carillon_tests::proxy::Proxy;
 use carillon_tests::{Database, Kind};
@@ -14,11 +14,21 @@ use std::time::{Duration, Instant};
 /// A row is locked for no longer than this by a node that is gone; the limit itself is 5 s.
 const LOCKED_MAX: Duration = Duration::from_secs(15);
 
+/// A statement is waited for no longer, where it is given up for that.
+const GIVEN_UP: Duration = Duration::from_millis(500);
+
+/// Within this time a connection on which something was given up is free, or replaced.
+const FREE_MAX: Duration = Duration::from_secs(30);
+
+/// Sessions that can only read at most one after another, once new ones can write.
+const REFUSED_MAX: usize = 20;
+
 /// Writes after the one that was given up; the pool has one connection, so that each goes over the same.
 const WRITES: u64 = 5;
 
 servers!(
     a_begin_leaves_no_open_transaction,
+    a_session_that_can_only_read_is_replaced,
     a_transaction_that_is_left_alone_lets_others_pass,
     a_change_whose_commit_got_no_answer_is_found_to_be_made,
     a_change_whose_commit_never_came_is_made_again,
@@ -109,32 +119,43 @@ fn node(name: &str) -> NodeInfo {
     NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned(), clock: None }
 }
 
+/// A store that has one connection.
+async fn over_one(url: &str, statement_timeout: Duration) -> SqlStore {
+    let settings = DatabaseSettings {
+        url: url.to_owned(),
+        max_connections: 1,
+        connect_timeout: Duration::from_secs(30),
+        statement_timeout,
+        migrate_at_start: false,
+    };
+    SqlStore::connect(&settings).await.unwrap()
+}
+
 /// The server carries out a `BEGIN` whose answer comes too late. What is written afterwards is committed.
 async fn a_begin_leaves_no_open_transaction(kind: Kind) {
     let database = Database::fresh(kind).await;
     let seen = connect(&database.url).await;
     seen.migrate().await.unwrap();
     let proxy = Proxy::to(&database.url).await;
-    let settings = DatabaseSettings {
-        url: proxy.url.clone(),
-        max_connections: 1,
-        connect_timeout: Duration::from_secs(30),
-        statement_timeout: Duration::from_millis(500),
-        migrate_at_start: false,
-    };
-    let store = SqlStore::connect(&settings).await.unwrap();
+    let store = over_one(&proxy.url, GIVEN_UP).await;
     let member = store.join(&node("a")).await.unwrap();
 
     proxy.hold_answers_to("BEGIN");
     let given_up = store.join(&node("b")).await.unwrap_err();
     assert_eq!(given_up.kind(), StoreErrorKind::Unavailable, "{given_up}");
     proxy.release();
+    assert_commits(&store, &member, &seen).await;
+}
 
+/// Heartbeats over the one connection are committed when they are acknowledged.
+async fn assert_commits(store: &SqlStore, member: &Member, seen: &SqlStore) {
     for queue_depth in 1..=WRITES {
         let beat = NodeHeartbeat { queue_depth, ..NodeHeartbeat::default() };
+        let until = Instant::now() + FREE_MAX;
         // The connection is free when the late answer has come; until then this is unavailable, too.
-        while let Err(error) = store.heartbeat(&member, &beat).await {
+        while let Err(error) = store.heartbeat(member, &beat).await {
             assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+            assert!(Instant::now() < until, "the connection is lost: {error}");
         }
         let nodes = seen.nodes().await.unwrap();
         assert_eq!(nodes[0].queue_depth, i64::try_from(queue_depth).unwrap(), "acknowledged, and not committed");
@@ -148,14 +169,7 @@ async fn a_transaction_that_is_left_alone_lets_others_pass(kind: Kind) {
     store.migrate().await.unwrap();
     let member = store.join(&node("a")).await.unwrap();
     let proxy = Proxy::to(&database.url).await;
-    let settings = DatabaseSettings {
-        url: proxy.url.clone(),
-        max_connections: 1,
-        connect_timeout: Duration::from_secs(30),
-        statement_timeout: Duration::from_secs(20),
-        migrate_at_start: false,
-    };
-    let frozen = SqlStore::connect(&settings).await.unwrap();
+    let frozen = over_one(&proxy.url, Duration::from_secs(20)).await;
     // Joining again under the name changes the node's row, and stops before its commit.
     proxy.freeze_before("COMMIT");
     let joining = tokio::spawn(async move { frozen.join(&node("a")).await });
@@ -168,4 +182,33 @@ async fn a_transaction_that_is_left_alone_lets_others_pass(kind: Kind) {
         assert!(Instant::now() < until, "still locked: {error}");
     }
     joining.abort();
+}
+
+/// A session that was opened while the database could only be read stays so on servers that tell each session for itself, as
+/// those to a primary that has become a standby do. The next one is another.
+async fn a_session_that_can_only_read_is_replaced(kind: Kind) {
+    // MariaDB knows this for all of its databases only.
+    let database = if kind == Kind::Postgres { Database::empty(kind).await } else { Database::private(kind).await };
+    let name = database.url.rsplit('/').next().unwrap();
+    let new_sessions_only_read = |on: u8| match kind {
+        Kind::Postgres => format!("ALTER DATABASE {name} SET default_transaction_read_only = {on}"),
+        _ => format!("SET GLOBAL tx_read_only = {on}"),
+    };
+    let seen = connect(&database.url).await;
+    seen.migrate().await.unwrap();
+    let member = seen.join(&node("a")).await.unwrap();
+    let beat = NodeHeartbeat { queue_depth: 7, ..NodeHeartbeat::default() };
+
+    database.server().execute(&new_sessions_only_read(1)).await;
+    let store = over_one(&database.url, FREE_MAX).await;
+    let error = store.heartbeat(&member, &beat).await.unwrap_err();
+    assert!(error.kind() == StoreErrorKind::ReadOnly && error.is_temporary(), "{error}");
+    database.server().execute(&new_sessions_only_read(0)).await;
+    // The pool may have opened one in between.
+    let mut refused = 0;
+    while let Err(error) = store.heartbeat(&member, &beat).await {
+        refused += 1;
+        assert!(error.kind() == StoreErrorKind::ReadOnly && refused < REFUSED_MAX, "{error}");
+    }
+    assert_eq!(seen.nodes().await.unwrap()[0].queue_depth, 7);
 }
