@@ -5,20 +5,22 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout_at};
 
 /// Awaits `work`. If this future is dropped before, by a time-out or because a client has gone, `work` goes on in a task of
-/// its own until it has ended, or `bound` has passed, and its output is dropped there. The bound is for a server that is
-/// gone without a word: the connection's pool closes what is then dropped midway.
+/// its own until it has ended, or `bound` has passed since it began, and its output is dropped there. The bound is for a server
+/// that is gone without a word: the connection's pool closes what is then dropped midway.
 ///
 /// A statement that is dropped midway leaves its pooled connection in a state that the driver does not know: after a
 /// `BEGIN` that the server carries out all the same, the connection is within a transaction that no one ends, and later
-/// statements on it are acknowledged but never committed (sqlx 0.9 counts a transaction when `BEGIN` was answered).
+/// statements on it are acknowledged but never committed (sqlx 0.9 counts a transaction when `BEGIN` was answered). After a
+/// `PREPARE`, the driver for MySQL waits for an answer that does not come, and the pool lacks the connection meanwhile.
 pub(super) async fn finishing<F>(bound: Duration, work: F) -> F::Output
 where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    let mut work = Unfinished { work: Some(Box::pin(work)), bound };
+    let mut work = Unfinished { work: Some(Box::pin(work)), until: Instant::now() + bound };
     let output = poll_fn(|context| match &mut work.work {
         Some(work) => work.as_mut().poll(context),
         None => Poll::Pending,
@@ -34,7 +36,7 @@ where
     F::Output: Send,
 {
     work: Option<Pin<Box<F>>>,
-    bound: Duration,
+    until: Instant,
 }
 
 impl<F> Drop for Unfinished<F>
@@ -44,8 +46,8 @@ where
 {
     fn drop(&mut self) {
         if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
-            let bound = self.bound;
-            runtime.spawn(async move { drop(tokio::time::timeout(bound, work).await) });
+            let until = self.until;
+            runtime.spawn(async move { drop(timeout_at(until, work).await) });
         }
     }
 }

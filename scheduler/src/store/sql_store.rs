@@ -162,7 +162,7 @@ impl SqlStore {
             }
             let (writer, statement) = (self.writer.clone(), statement.clone());
             let done = self
-                .run(action, finishing(self.patience(), async move { writer.execute_raw(statement).await }))
+                .run(action, finishing(self.patience() * 2, async move { writer.execute_raw(statement).await }))
                 .await?;
             Ok(done.rows_affected())
         })
@@ -200,7 +200,7 @@ impl SqlStore {
     /// Rows as the database answers them.
     pub(super) async fn fetch(&self, action: &'static str, statement: Statement) -> Result<Vec<QueryResult>> {
         let reader = self.reader.clone();
-        self.run(action, finishing(self.patience(), async move { reader.query_all_raw(statement).await })).await
+        self.run(action, finishing(self.patience() * 2, async move { reader.query_all_raw(statement).await })).await
     }
 
     /// Begins a transaction in which each statement sees what is committed before it; that of a change that is noted only
@@ -221,8 +221,8 @@ impl SqlStore {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
         };
         let writer = self.writer.clone();
-        let begin = finishing(self.patience(), async move { writer.begin_with_options(options).await });
-        let inner = self.run(action, begin).await?;
+        let begin = finishing(self.patience() * 2, async move { writer.begin_with_options(options).await });
+        let inner = Arc::new(self.run(action, begin).await?);
         Ok(Transaction { store: self, inner, action })
     }
 }
@@ -230,7 +230,9 @@ impl SqlStore {
 /// A transaction through the same helpers. Dropped without a commit it is rolled back.
 pub(super) struct Transaction<'a> {
     pub(super) store: &'a SqlStore,
-    inner: DatabaseTransaction,
+    /// A statement whose caller has gone has it until it has ended; it is rolled back then. One that took too long is given up
+    /// at once: it holds locks, and its connection is closed.
+    inner: Arc<DatabaseTransaction>,
     action: &'static str,
 }
 
@@ -240,9 +242,9 @@ impl Transaction<'_> {
     }
 
     pub(super) async fn execute_raw(&self, statement: Statement) -> Result<u64> {
-        let statement = self.store.galera.within_transaction(statement);
-        let done = self.store.run(self.action, self.inner.execute_raw(statement)).await?;
-        Ok(done.rows_affected())
+        let (inner, statement) = (Arc::clone(&self.inner), self.store.galera.within_transaction(statement));
+        let work = finishing(self.store.patience(), async move { inner.execute_raw(statement).await });
+        Ok(self.store.run(self.action, work).await?.rows_affected())
     }
 
     pub(super) async fn query<T: FromRow, const N: usize>(
@@ -258,8 +260,9 @@ impl Transaction<'_> {
     }
 
     pub(super) async fn fetch(&self, statement: Statement) -> Result<Vec<QueryResult>> {
-        let statement = self.store.galera.within_transaction(statement);
-        self.store.run(self.action, self.inner.query_all_raw(statement)).await
+        let (inner, statement) = (Arc::clone(&self.inner), self.store.galera.within_transaction(statement));
+        let work = finishing(self.store.patience(), async move { inner.query_all_raw(statement).await });
+        self.store.run(self.action, work).await
     }
 
     pub(super) fn action(&self) -> &'static str {
@@ -268,13 +271,20 @@ impl Transaction<'_> {
 
     /// Ends it well. What writes the audit before that is `commit`, in the audit's file.
     pub(super) async fn end(self) -> Result<()> {
-        self.store.run(self.action, self.inner.commit()).await?;
+        let Some(inner) = Arc::into_inner(self.inner) else {
+            let detail = "a statement of the transaction was given up and has not ended";
+            return Err(StoreError::new(StoreErrorKind::Unavailable, self.action, detail));
+        };
+        self.store.run(self.action, inner.commit()).await?;
         self.store.notes.close();
         Ok(())
     }
 
     pub(super) async fn rollback(self) -> Result<()> {
-        self.store.run(self.action, self.inner.rollback()).await
+        match Arc::into_inner(self.inner) {
+            Some(inner) => self.store.run(self.action, inner.rollback()).await,
+            None => Ok(()),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use carillon::store::{
     ClusterStore as _, DatabaseSettings, Member, NewTask, NodeHeartbeat, NodeInfo, SqlStore, StoreError, StoreErrorKind,
 };
 use carillon_tests::proxy::Proxy;
-use carillon_tests::{Database, Kind};
+use carillon_tests::{Database, Kind, await_until};
 use sea_orm::ConnectionTrait as _;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ const WRITES: u64 = 5;
 
 servers!(
     a_begin_leaves_no_open_transaction,
+    a_statement_that_is_given_up_while_it_is_prepared_leaves_nothing_behind,
     a_session_that_can_only_read_is_replaced,
     a_transaction_that_is_left_alone_lets_others_pass,
     a_change_whose_commit_got_no_answer_is_found_to_be_made,
@@ -159,6 +160,95 @@ async fn assert_commits(store: &SqlStore, member: &Member, seen: &SqlStore) {
         }
         let nodes = seen.nodes().await.unwrap();
         assert_eq!(nodes[0].queue_depth, i64::try_from(queue_depth).unwrap(), "acknowledged, and not committed");
+    }
+}
+
+/// How the caller of a statement gives it up.
+#[derive(Debug, Clone, Copy)]
+enum GivenUp {
+    /// It has waited long enough.
+    InTime,
+    /// It is gone.
+    ByItsCaller,
+}
+
+/// The first use of a statement on a connection is its `PREPARE`. Given up there, alone or within a transaction, it leaves
+/// nothing behind.
+async fn a_statement_that_is_given_up_while_it_is_prepared_leaves_nothing_behind(kind: Kind) {
+    let database = Database::fresh(kind).await;
+    let seen = over_one(&database.url, FREE_MAX).await;
+    let member = seen.join(&node("a")).await.unwrap();
+    for how in [GivenUp::InTime, GivenUp::ByItsCaller] {
+        for is_alone in [true, false] {
+            let patience = if matches!(how, GivenUp::InTime) { GIVEN_UP } else { FREE_MAX };
+            let proxy = Proxy::to(&database.url).await;
+            let store = over_one(&proxy.url, patience).await;
+            let before = sessions(&database).await;
+            give_up_at_prepare(&proxy, &store, &member, how, is_alone).await;
+            assert_commits(&store, &member, &seen).await;
+            assert_eq!(seen.nodes().await.unwrap().len(), 1, "{how:?}: no other has joined");
+            let after = sessions(&database).await;
+            // Who has waited in vain takes another one.
+            assert!(matches!(how, GivenUp::InTime) || after == before, "alone: {is_alone}: {before:?}, {after:?}");
+            assert_eq!(database.number(open_transactions(kind)).await, 0, "{how:?}, alone: {is_alone}");
+            store.close().await;
+        }
+    }
+}
+
+/// A heartbeat is one statement; a node that joins is written down within a transaction.
+async fn give_up_at_prepare(proxy: &Proxy, store: &SqlStore, member: &Member, how: GivenUp, is_alone: bool) {
+    proxy.hold_answers_to(if is_alone { "UPDATE node" } else { "INSERT INTO node" });
+    let (store, member) = (store.clone(), member.clone());
+    let asking = tokio::spawn(async move {
+        if is_alone {
+            store.heartbeat(&member, &NodeHeartbeat::default()).await.map(drop)
+        } else {
+            store.join(&node("b")).await.map(drop)
+        }
+    });
+    match how {
+        GivenUp::InTime => {
+            let error = asking.await.unwrap().unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+        }
+        GivenUp::ByItsCaller => {
+            proxy.held().await;
+            asking.abort();
+            assert!(asking.await.unwrap_err().is_cancelled());
+        }
+    }
+    proxy.release();
+}
+
+/// Of the store over the proxy, the one that looks, and the test's own.
+const SESSIONS: usize = 3;
+
+/// Those of the database, once they are as many.
+async fn sessions(database: &Database) -> Vec<i64> {
+    let sql = match database.kind {
+        Kind::Postgres => {
+            "SELECT CAST(pid AS BIGINT) FROM pg_stat_activity WHERE datname = current_database() ORDER BY 1"
+        }
+        _ => "SELECT CAST(id AS SIGNED) FROM information_schema.processlist WHERE db = DATABASE() ORDER BY 1",
+    };
+    await_until("one session each", 10, || async {
+        let sessions = database.query(sql, |row| row.try_get_by_index(0)).await;
+        (sessions.len() == SESSIONS).then_some(sessions)
+    })
+    .await
+}
+
+/// Counts those that wait for nothing but their client.
+fn open_transactions(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Postgres => {
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in %'"
+        }
+        _ => {
+            "SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p \
+             ON p.id = t.trx_mysql_thread_id WHERE p.db = DATABASE()"
+        }
     }
 }
 
