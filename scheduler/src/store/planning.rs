@@ -75,13 +75,15 @@ statements!(
     )
     },
     // The row of what is taken over goes, and comes anew: who processes its old end meanwhile has to wait for this, or this
-    // for them. An insert that finds the row would do neither.
+    // for them. An insert that finds the row would do neither. What has ended under this definition keeps its row: a plan may
+    // come again, after a fire before it was restored, or when it is not known what came of it.
     FORGET_ENDS = |d| {
         d.delete_from(
         "outbox",
         &format!(
             "(SELECT t.id AS n_id FROM {} task_log t ON t.task_id = v.n_task_id AND t.fire_time = v.n_fire_time AND \
-             t.shard_index = v.n_shard_index WHERE t.revision = v.n_revision) v",
+             t.shard_index = v.n_shard_index WHERE t.revision = v.n_revision AND (+t.status < {SUCCEEDED} OR \
+             (+t.status = v.n_status AND t.finished_at = {{2}}))) v",
             d.batch(1, FIRE)
         ),
         "l.id = v.n_id",
@@ -260,7 +262,7 @@ impl SqlStore {
         self.note_past_runs(&tx, &written, now).await?;
         let taken_over = fires_of(&|plan| plan.outbox && plan.takes_over);
         if !taken_over.is_empty() {
-            tx.execute(&FORGET_ENDS, [to_json(ACTION, &taken_over)?.into()]).await?;
+            tx.execute(&FORGET_ENDS, [to_json(ACTION, &taken_over)?.into(), now.into()]).await?;
         }
         let watched = fires_of(&|plan| plan.outbox);
         if !watched.is_empty() {

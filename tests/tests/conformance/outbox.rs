@@ -22,6 +22,7 @@ cases!(
     failures_in_a_row_are_counted,
     a_task_that_fails_too_often_pauses,
     a_fire_taken_over_keeps_its_consequences,
+    a_run_that_has_ended_keeps_its_consequences_when_its_fire_is_planned_again,
 );
 
 servers!(what_is_taken_over_meanwhile_keeps_its_consequences);
@@ -288,6 +289,20 @@ async fn a_fire_taken_over_keeps_its_consequences(world: World) {
     assert_eq!((run.status, run.revision), (Status::Init, 2));
     assert_eq!(world.admin.watched(parent.id).await, [run.id]);
     assert_eq!(follow(&world).await, OutboxRound::default(), "it has not ended any more");
+}
+
+/// A fire before it was restored, or the planner does not know what came of its first try.
+async fn a_run_that_has_ended_keeps_its_consequences_when_its_fire_is_planned_again(world: World) {
+    let parent = world.started(&World::every_second("parent")).await;
+    let parents = after(&["parent"], ParentOutcome::Success);
+    child(&world, "child", TaskSpec { parents, ..TaskSpec::default() }).await;
+    let run = dispatched(&world, &parent, world.now).await;
+    succeed(&world, &run).await;
+    let again = world.plan(&world.task(parent.id).await, [run.fire_time]);
+    let again = Plan { outbox: true, takes_over: true, ..again };
+    world.store.write_ahead(None, &[again], world.now).await.unwrap().unwrap();
+    assert_eq!(world.admin.watched(parent.id).await, [run.id]);
+    assert_eq!(follow(&world).await.started, 1);
 }
 
 /// The end of a run that an edit cancelled is processed while the new definition takes its instant over.

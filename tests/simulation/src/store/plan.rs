@@ -182,5 +182,8 @@ impl State {
         row.message.clone_from(&fire.message);
         row.node_id = NodeId::NONE;
         row.finished_at = ended_at;
+        if fire.status.is_terminal() {
+            self.outbox_entries.remove(&id);
+        }
     }
 }
