@@ -62,6 +62,8 @@ pub trait Admin: Send + Sync {
     async fn orphans(&self) -> i64;
     /// The logs of a task whose end has consequences, by id.
     async fn watched(&self, task: TaskId) -> Vec<LogId>;
+    /// The permits that runs of a task have or wait for, or had: logs and versions, by log.
+    async fn permits(&self, task: TaskId) -> Vec<(LogId, i64)>;
 }
 
 /// An SQL store, and the database behind it.
@@ -170,6 +172,11 @@ impl Admin for SqlAdmin {
         let sql = format!("SELECT id FROM outbox WHERE task_id = {task} ORDER BY id");
         self.database.query(&sql, |row| row.try_get_by_index(0)).await
     }
+
+    async fn permits(&self, task: TaskId) -> Vec<(LogId, i64)> {
+        let sql = format!("SELECT id, version FROM permit WHERE task_id = {task} ORDER BY id");
+        self.database.query(&sql, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))).await
+    }
 }
 
 #[async_trait]
@@ -272,5 +279,12 @@ impl Admin for ModelStore {
     async fn watched(&self, task: TaskId) -> Vec<LogId> {
         let of_task = |(log, of): (&LogId, &TaskId)| (*of == task).then_some(*log);
         self.inspect(|state| state.outbox_entries.iter().filter_map(of_task).collect())
+    }
+
+    async fn permits(&self, task: TaskId) -> Vec<(LogId, i64)> {
+        self.inspect(|state| {
+            let of_task = state.permits.values().filter(|permit| permit.task_id == task);
+            of_task.map(|permit| (permit.id, permit.version)).collect()
+        })
     }
 }

@@ -9,7 +9,7 @@ use carillon::domain::consequences::{End, failures_in_row, input_of};
 use carillon::domain::task::{NEVER, ParentRule, ScheduleKind};
 use carillon::domain::{LogId, Reason, TaskId, Trigger};
 use carillon::store::{
-    Activity, EndedPage, EndedRun, NewRun, OutboxRound, OutboxStore, PausedTask, Result, TaskChange,
+    Activity, EndedPage, EndedRun, NewRun, OutboxRound, OutboxStore, PausedTask, Result, TaskChange, TaskView,
 };
 use carillon_protocol::TEXT_BYTES_MAX;
 use std::collections::BTreeSet;
@@ -70,6 +70,12 @@ impl OutboxStore for ModelStore {
     }
 }
 
+/// Whether parents make it run: it is started and within its validity.
+fn takes_children(child: &TaskView, now: i64) -> bool {
+    let spec = &child.spec;
+    child.activity.started && now >= spec.valid_from && (spec.valid_until == 0 || now < spec.valid_until)
+}
+
 impl State {
     fn ended_of(&self, ids: &[LogId]) -> Vec<EndedRun> {
         let rows = ids.iter().filter_map(|id| self.logs.get(id));
@@ -113,7 +119,10 @@ impl State {
         if !before.activity.started || most == 0 || failures < most {
             return Ok(None);
         }
-        let activity = Activity { started: false, pause_note: Some(format!("{failures} failed runs")) };
+        let activity = Activity {
+            started: false,
+            pause_note: Some(format!("paused by itself after {failures} failed runs in a row")),
+        };
         let (name, spec) = (before.spec.name.clone(), before.spec.clone());
         let change = TaskChange { before, spec, activity, reason: Reason::TaskPaused };
         let held = self.update_task(&change, now, at)?;
@@ -131,7 +140,7 @@ impl State {
         let links: Vec<_> = self.links.iter().filter(|link| link.parent == run.task_id).copied().collect();
         for link in links {
             let Some(child) = self.tasks.get(&link.child).map(|row| row.view.clone()) else { continue };
-            if !end.meets(link.on) || !child.activity.started {
+            if !end.meets(link.on) || !takes_children(&child, now) {
                 continue;
             }
             let outputs = match child.spec.parent_rule {
@@ -142,7 +151,9 @@ impl State {
                 },
             };
             let params = if child.spec.parent_output { input_of(&outputs, TEXT_BYTES_MAX) } else { None };
-            let new = NewRun { params, trigger: Trigger::Parent, ..NewRun::manual(new_id(), now) };
+            let after: Vec<&str> = outputs.iter().map(|(name, _)| name.as_str()).collect();
+            let message = format!("after {} (last of them: run {})", after.join(", "), run.log);
+            let new = NewRun { params, trigger: Trigger::Parent, message, ..NewRun::manual(new_id(), now) };
             self.insert_run(&child, &new)?;
             followed.started += 1;
         }
@@ -158,13 +169,22 @@ impl State {
         }
         let output = |parent: &TaskId| {
             let log = self.met[&(child, *parent)];
-            (self.name_of(*parent), self.logs.get(&log).map(|row| row.output.clone()).unwrap_or_default())
+            (self.name_for(child, *parent), self.logs.get(&log).map(|row| row.output.clone()).unwrap_or_default())
         };
         let outputs = parents.iter().map(output).collect();
         for parent in parents {
             self.met.remove(&(child, parent));
         }
         Some(outputs)
+    }
+
+    /// As the child names it.
+    fn name_for(&self, child: TaskId, parent: TaskId) -> String {
+        let row = self
+            .tasks
+            .get(&parent)
+            .filter(|row| Some(row.view.owner) != self.tasks.get(&child).map(|row| row.view.owner));
+        row.map_or_else(|| self.name_of(parent), |row| format!("{}/{}", row.view.app, row.view.spec.name))
     }
 
     fn name_of(&self, task: TaskId) -> String {

@@ -2,23 +2,35 @@
 
 use super::NOW;
 use crate::admin::Admin;
-use crate::fixture::World;
+use crate::fixture::{World, node};
+use carillon::domain::permit::{Granted, PermitRequest};
 use carillon::domain::plan::Plan;
-use carillon::domain::{LogId, NodeId, Owner, Run, Transition};
-use carillon::store::{NewRun, RunDispatch, Skip, Store, StoreErrorKind, TaskChange, TaskView};
+use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Transition};
+use carillon::store::{
+    EndedRun, NewRun, OutboxRound, Result, RunDispatch, Skip, Store, StoreError, StoreErrorKind, TaskChange, TaskView,
+    UnclaimedEnd,
+};
 use carillon_protocol::RunResult;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A call.
 #[derive(Debug, Clone)]
 pub enum Call {
     WriteAhead(Vec<Plan>),
     Claim(NodeId, Vec<Run>, i64),
+    ExpireUnclaimed(Vec<UnclaimedEnd>, i64),
+    Acquire(Vec<PermitRequest>),
+    Release(Vec<LogId>),
+    NoteWaits(Vec<(LogId, i64, Reason)>),
     Dispatch(NodeId, Vec<RunDispatch>),
     DispatchShards(NodeId, Run, Vec<Run>, i64),
     Succeed(Owner, Vec<RunResult>),
     Change(Vec<Transition>),
+    NoteStop(Vec<(LogId, i64)>, Reason),
+    /// With ids for what is written.
+    ProcessOutbox(Vec<EndedRun>, Vec<LogId>, i64),
     LeaveRunning(Vec<(LogId, i64)>),
     Settle(Vec<LogId>, i64),
     Revoke(Vec<Run>, i64),
@@ -40,7 +52,7 @@ pub enum Answer {
 }
 
 /// How it ends.
-pub type End = Result<Answer, StoreErrorKind>;
+pub type End = std::result::Result<Answer, StoreErrorKind>;
 
 /// Whose connections it goes over.
 #[derive(Clone)]
@@ -70,6 +82,10 @@ impl Call {
                 store.write_ahead(None, plans, NOW).await.map(|moved| ids(moved.into_iter().flatten().map(|id| id.0)))
             }
             Self::Claim(node, runs, at) => store.claim(*node, runs.clone(), *at).await.map(|runs| moved(&runs)),
+            Self::ExpireUnclaimed(ends, at) => store.expire_unclaimed(ends, *at).await.map(logs),
+            Self::Acquire(asks) => store.acquire(asks).await.map(granted),
+            Self::Release(ids) => store.release(ids).await.map(|()| Answer::Count(0)),
+            Self::NoteWaits(waits) => store.note_waits(waits).await.map(|()| Answer::Count(0)),
             Self::Dispatch(node, items) => store.dispatch(*node, items).await.map(logs),
             Self::DispatchShards(node, parent, shards, at) => {
                 store.dispatch_shards(*node, parent, shards, *at).await.map(|done| Answer::Said(done.to_string()))
@@ -78,6 +94,8 @@ impl Call {
                 store.succeed(*owner, &results.iter().collect::<Vec<_>>()).await.map(Answer::Count)
             }
             Self::Change(changes) => store.change(changes).await.map(logs),
+            Self::NoteStop(runs, reason) => store.note_stop(runs, *reason).await.map(logs),
+            Self::ProcessOutbox(ended, ids, now) => followed(store.as_ref(), ended, ids, *now).await,
             Self::LeaveRunning(runs) => store.leave_running(runs).await.map(|()| Answer::Count(0)),
             Self::Settle(parents, at) => store.settle_parents(parents, *at).await.map(Answer::Count),
             Self::Revoke(runs, at) => store.settle_revoked(runs, *at).await.map(logs),
@@ -107,10 +125,30 @@ impl Call {
             Self::Dispatch(node, items) => each(&items, |items| Self::Dispatch(node, items)),
             Self::Succeed(owner, results) => each(&results, |results| Self::Succeed(owner, results)),
             Self::Change(changes) => each(&changes, Self::Change),
+            Self::ExpireUnclaimed(ends, at) => each(&ends, |ends| Self::ExpireUnclaimed(ends, at)),
+            Self::Release(ids) => each(&ids, Self::Release),
+            Self::NoteWaits(waits) => each(&waits, Self::NoteWaits),
+            Self::NoteStop(runs, reason) => each(&runs, |runs| Self::NoteStop(runs, reason)),
             Self::LeaveRunning(runs) => each(&runs, Self::LeaveRunning),
             whole => vec![whole],
         };
         if parts.is_empty() { vec![self.clone()] } else { parts }
+    }
+
+    /// Whether it may take permits from runs, or runs from their permits. Who asks for permits meanwhile reads one after the
+    /// other how many there are and what has become of its own runs: it may get fewer than in any order.
+    pub fn may_end_permits(&self) -> bool {
+        !matches!(
+            self,
+            Self::WriteAhead(_)
+                | Self::Claim(..)
+                | Self::ExpireUnclaimed(..)
+                | Self::Acquire(_)
+                | Self::NoteWaits(_)
+                | Self::StartRun(..)
+                | Self::Skip(..)
+                | Self::Restore(..)
+        )
     }
 }
 
@@ -126,6 +164,33 @@ pub fn whole(parts: Vec<End>) -> End {
         (Answer::Count(sum), Answer::Count(more)) => Ok(Answer::Count(sum + more)),
         (sum, _) => Ok(sum),
     })
+}
+
+/// What holds those up that got none.
+fn granted(granted: Granted) -> Answer {
+    let held_up: BTreeMap<LogId, _> = granted.held_up.into_iter().collect();
+    Answer::Said(format!("{held_up:?}, outdated: {:?}", granted.outdated.into_iter().collect::<BTreeSet<_>>()))
+}
+
+/// Writes what follows these runs. Where the database made it try again with further ids, who called would try again, too.
+async fn followed(store: &dyn Store, ended: &[EndedRun], ids: &[LogId], now: i64) -> Result<Answer> {
+    let used = AtomicUsize::new(0);
+    let new_id = || ids[used.fetch_add(1, Ordering::Relaxed) % ids.len()];
+    let Some(mut round) = store.process_outbox(ended, &node(), &new_id, now).await? else {
+        return Ok(Answer::Said("another has".to_owned()));
+    };
+    if used.into_inner() > round.started + round.paused.len() {
+        return Err(StoreError::new(StoreErrorKind::Contention, "follow", "with other ids"));
+    }
+    in_order(&mut round);
+    Ok(Answer::Said(format!("{round:?}")))
+}
+
+fn in_order(round: &mut OutboxRound) {
+    round.paused.sort_by_key(|paused| paused.id);
+    for paused in &mut round.paused {
+        paused.held.sort_by_key(|held| held.run.id);
+    }
 }
 
 fn logs(moved: HashSet<LogId>) -> Answer {

@@ -2,21 +2,23 @@
 
 mod calls;
 mod concurrent;
+mod steps;
 
 use crate::fixture::{HOME, World, dispatch_of, pause, start, stop, success};
 use calls::{Actor, Call};
+use carillon::domain::permit::{Bounds, PermitRequest};
 use carillon::domain::plan::{Window, plan};
-use carillon::domain::task::{Routing, TaskSpec};
+use carillon::domain::task::{ParentLink, ParentOutcome, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::task_log::STATUSES;
 use carillon::domain::trigger::TRIGGERS;
-use carillon::domain::{AppId, ExecutorId, NodeId, Owner, Reason, Run, Status, TaskId, Transition};
-use carillon::store::{Activity, DueRange, NewRun, NewTask, Skip};
+use carillon::domain::{AppId, ExecutorId, LogId, Owner, Reason, Run, Status, TaskId, Transition};
+use carillon::store::{Activity, DueRange, NewRun, NewTask, Skip, UnclaimedEnd};
 use carillon_simulation::store::admin::new_task;
 use carillon_tests::Kind;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeSet;
-use std::ops::Range;
+use steps::{Ask, REASONS, Step, story};
 
 /// Sequences tried with each database.
 const CASES: u32 = 24;
@@ -24,73 +26,42 @@ const CASES: u32 = 24;
 /// The instant that all sequences count from, ms.
 const NOW: i64 = 1_800_000_000_000;
 
-/// A step; numbers choose among what there is when it is taken.
-#[derive(Debug, Clone)]
-enum Step {
-    WriteAhead { seconds: i64 },
-    Claim { node: NodeId, pick: u64, stale: bool },
-    RunDispatch { node: NodeId, pick: u64, executor: i64, stale: bool },
-    DispatchShards { node: NodeId, pick: usize, total: i32 },
-    Succeed { pick: u64, older: i32, stranger: bool },
-    Transition { pick: u64, to: usize, reason: usize, stale: bool },
-    Settle,
-    StartRun { task: usize, second: i64, trigger: usize, key: Option<u8> },
-    LeaveRunning { pick: u64, stale: bool },
-    Revoke { pick: u64, stale: bool },
-    Skip { second: i64 },
-    Restore { second: i64 },
-    Redefine { to: Activity },
-}
+/// How many tasks there are.
+const TASKS: usize = 3;
 
-/// The reasons that a guarded step may carry here.
-const REASONS: [Reason; 4] = [Reason::HandlerFailed, Reason::GivenBack, Reason::TaskEdited, Reason::CancelledManually];
+/// One that pauses after failures, a sharded one, and one that runs after both.
+type Tasks = [TaskId; TASKS];
 
-/// Mostly an edit of a started task.
-fn activity() -> impl Strategy<Value = Activity> {
-    let paused = Activity { started: false, pause_note: Some("why".to_owned()) };
-    prop_oneof![3 => Just(Activity::of(true)), 1 => Just(Activity::of(false)), 1 => Just(paused)]
-}
-
-fn steps(count: Range<usize>) -> impl Strategy<Value = Vec<Step>> {
-    let pick = any::<u64>;
-    let stale = || prop::bool::weighted(0.2);
-    let step = prop_oneof![
-        3 => (2i64..8).prop_map(|seconds| Step::WriteAhead { seconds }),
-        4 => (1i64..3, pick(), stale()).prop_map(|(node, pick, stale)| Step::Claim { node: NodeId(node), pick, stale }),
-        4 => (1i64..3, pick(), 7i64..9, stale())
-            .prop_map(|(node, pick, executor, stale)| Step::RunDispatch { node: NodeId(node), pick, executor, stale }),
-        2 => (1i64..3, any::<usize>(), 1i32..4).prop_map(|(node, pick, total)| Step::DispatchShards { node: NodeId(node), pick, total }),
-        4 => (pick(), 0i32..2, stale()).prop_map(|(pick, older, stranger)| Step::Succeed { pick, older, stranger }),
-        4 => (pick(), any::<usize>(), 0..REASONS.len(), stale())
-            .prop_map(|(pick, to, reason, stale)| Step::Transition { pick, to, reason, stale }),
-        1 => Just(Step::Settle),
-        2 => (0..2usize, 0i64..8, 0..TRIGGERS.len(), prop::option::of(0u8..3))
-            .prop_map(|(task, second, trigger, key)| Step::StartRun { task, second, trigger, key }),
-        1 => (pick(), stale()).prop_map(|(pick, stale)| Step::LeaveRunning { pick, stale }),
-        3 => (pick(), stale()).prop_map(|(pick, stale)| Step::Revoke { pick, stale }),
-        2 => (0i64..8).prop_map(|second| Step::Skip { second }),
-        1 => (0i64..8).prop_map(|second| Step::Restore { second }),
-        2 => activity().prop_map(|to| Step::Redefine { to }),
-    ];
-    prop::collection::vec(step, count)
-}
-
-/// A model and a database, and the two tasks (one sharded) that they were given.
+/// A model and a database, and the tasks that they were given.
 struct Twins {
     model: World,
     sql: World,
-    tasks: [TaskId; 2],
+    tasks: Tasks,
     /// Counts the steps, so that no two write the same times.
     clock: i64,
     /// Rows that a step takes at most.
     rows_max: usize,
+    /// Runs of the tenant at once, where an ask for permits has no such bound.
+    bound_of_tenant: Option<i32>,
 }
 
 /// The same home and tasks on all sides.
-async fn furnished(mut world: World, tasks: [TaskId; 2]) -> World {
+async fn furnished(mut world: World, tasks: Tasks) -> World {
     world.owner = world.admin.make_app([3, 4], "twin", "twin").await;
-    for (id, routing) in tasks.into_iter().zip([Routing::Random, Routing::Sharding]) {
-        let spec = TaskSpec { routing, max_fires: 6, ..World::every_second(&format!("task-{routing:?}")) };
+    let every_second = |name| TaskSpec { max_fires: 6, ..World::every_second(name) };
+    let after = |task: &str| ParentLink { task: task.to_owned(), on: ParentOutcome::Always };
+    let specs = [
+        TaskSpec { pause_after_failures: 2, ..every_second("plain") },
+        TaskSpec { routing: Routing::Sharding, ..every_second("sharded") },
+        TaskSpec {
+            schedule: ScheduleKind::None,
+            cron: String::new(),
+            parents: vec![after("plain"), after("sharded")],
+            parent_output: true,
+            ..World::every_second("child")
+        },
+    ];
+    for (id, spec) in tasks.into_iter().zip(specs) {
         let task = NewTask { activity: Activity::of(true), ..new_task(id, world.owner, spec) };
         world.admin.apply(&[task], &[], NOW).await.unwrap();
     }
@@ -98,7 +69,7 @@ async fn furnished(mut world: World, tasks: [TaskId; 2]) -> World {
 }
 
 /// All that is there of these tasks.
-async fn picture(world: &World, tasks: [TaskId; 2]) -> Vec<String> {
+async fn picture(world: &World, tasks: Tasks) -> Vec<String> {
     let mut picture = Vec::new();
     for task in tasks {
         picture.push(format!("{:?}", world.task(task).await));
@@ -110,7 +81,9 @@ async fn picture(world: &World, tasks: [TaskId; 2]) -> Vec<String> {
             picture.push(format!("{:?}", world.admin.attempts(run.tenant_id, run.id).await));
         }
         picture.push(format!("watched: {:?}", world.admin.watched(task).await));
+        picture.push(format!("permits: {:?}", world.admin.permits(task).await));
     }
+    picture.push(format!("to follow: {:?}", world.store.ended(LogId::NONE, 1_000).await.unwrap()));
     let runs = world.store.claimable(None, DueRange::until(i64::MAX), 1_000).await.unwrap();
     picture.push(format!("claimable: {:?}", runs.into_iter().map(|run| run.id).collect::<BTreeSet<_>>()));
     picture
@@ -119,9 +92,9 @@ async fn picture(world: &World, tasks: [TaskId; 2]) -> Vec<String> {
 impl Twins {
     async fn new(kind: Kind) -> Self {
         let model = World::model().await;
-        let tasks = [model.id(), model.id()];
+        let tasks = [model.id(), model.id(), model.id()];
         let (model, sql) = (furnished(model, tasks).await, furnished(World::sql(kind).await, tasks).await);
-        Self { model, sql, tasks, clock: NOW, rows_max: usize::MAX }
+        Self { model, sql, tasks, clock: NOW, rows_max: usize::MAX, bound_of_tenant: None }
     }
 
     /// Takes a step on both, which must come to the same. Answers the calls that it consists of.
@@ -149,13 +122,23 @@ impl Twins {
 
     /// Some of the rows, as a node knows them that may have missed the last step: one bit of `pick` decides about each.
     async fn some(&self, pick: u64, stale: bool) -> Vec<Run> {
-        let rows = self.rows().await.into_iter().enumerate();
+        self.some_of(pick, stale, |_| true).await
+    }
+
+    /// The same of those rows alone.
+    async fn some_of(&self, pick: u64, stale: bool, wanted: impl Fn(&Run) -> bool) -> Vec<Run> {
+        let rows = self.rows().await.into_iter().filter(wanted).enumerate();
         let picked = rows.filter(|(at, _)| pick >> (at % 64) & 1 == 1);
         picked.map(|(_, run)| Run { version: run.version - i64::from(stale), ..run }).take(self.rows_max).collect()
     }
 
     async fn some_without_parents(&self, pick: u64, stale: bool) -> Vec<Run> {
-        self.some(pick, stale).await.into_iter().filter(|run| !run.is_parent()).collect()
+        self.some_of(pick, stale, |run| !run.is_parent()).await
+    }
+
+    /// Shards go by what their parents have.
+    async fn some_but_shards(&self, pick: u64, stale: bool) -> Vec<Run> {
+        self.some_of(pick, stale, |run| run.parent_id.is_none()).await
     }
 
     /// What a step comes to by what the model has now.
@@ -165,6 +148,22 @@ impl Twins {
         match step {
             Step::WriteAhead { seconds } => vec![self.write_ahead(*seconds).await],
             Step::Claim { node, pick, stale } => vec![Call::Claim(*node, self.some(*pick, *stale).await, at)],
+            Step::ExpireUnclaimed { pick, stale } => {
+                let runs = self.some_but_shards(*pick, *stale).await;
+                let (reason, message) = (Reason::MisfireSkipped, "late".to_owned());
+                let end =
+                    |run: &Run| UnclaimedEnd { id: run.id, version: run.version, reason, message: message.clone() };
+                vec![Call::ExpireUnclaimed(runs.iter().map(end).collect(), at)]
+            }
+            Step::Acquire { pick, stale, ask } => vec![self.acquire(*pick, *stale, *ask).await],
+            Step::Release { pick } => {
+                let runs = self.some_but_shards(*pick, false).await;
+                vec![Call::Release(runs.iter().map(|run| run.id).collect())]
+            }
+            Step::NoteWaits { pick, stale } => {
+                let runs = self.some(*pick, *stale).await;
+                vec![Call::NoteWaits(runs.iter().map(|run| (run.id, run.version, Reason::TaskLimit)).collect())]
+            }
             Step::RunDispatch { node, pick, executor, stale } => {
                 let runs = self.some_without_parents(*pick, *stale).await;
                 vec![Call::Dispatch(
@@ -187,6 +186,17 @@ impl Twins {
                 let runs = self.some(*pick, false).await;
                 let changes = runs.iter().filter_map(|run| change(run, *to, REASONS[*reason], *stale));
                 vec![Call::Change(changes.collect())]
+            }
+            Step::NoteStop { pick, stale } => {
+                let runs = self.some(*pick, *stale).await.into_iter().map(|run| (run.id, run.version));
+                vec![Call::NoteStop(runs.collect(), Reason::CancelledManually)]
+            }
+            Step::ProcessOutbox { pick } => {
+                let runs: Vec<LogId> = self.some(*pick, false).await.iter().map(|run| run.id).collect();
+                let ended = self.model.store.ended_among(&runs).await.unwrap();
+                // A child of each, and the entry of the task that pauses.
+                let ids = (0..=ended.len()).map(|_| self.model.id()).collect();
+                vec![Call::ProcessOutbox(ended, ids, at)]
             }
             Step::Settle => {
                 let parents = self.rows().await.into_iter().filter(Run::is_parent).map(|run| run.id).collect();
@@ -213,8 +223,24 @@ impl Twins {
         }
     }
 
-    async fn seen(&self) -> [carillon::store::TaskView; 2] {
-        [self.model.task(self.tasks[0]).await, self.model.task(self.tasks[1]).await]
+    async fn seen(&self) -> [carillon::store::TaskView; TASKS] {
+        let [one, two, three] = self.tasks.map(|task| self.model.task(task));
+        [one.await, two.await, three.await]
+    }
+
+    async fn acquire(&self, pick: u64, stale: bool, ask: Ask) -> Call {
+        let Ask { bounds, in_order, is_early, from_the_last } = ask;
+        let bounds = Bounds { tenant: bounds.tenant.or(self.bound_of_tenant), ..bounds };
+        let held = |run: &Run| matches!(run.status, Status::Queued | Status::Dispatched);
+        let mut runs = self.some_of(pick, stale, |run| run.parent_id.is_none() && held(run)).await;
+        if from_the_last {
+            runs.reverse();
+        }
+        let asks = runs.into_iter().map(|run| {
+            let Run { id, version, tenant_id, app_id, task_id, due_time, .. } = run;
+            PermitRequest { id, version, tenant_id, app_id, task_id, bounds, due_time, in_order, is_early }
+        });
+        Call::Acquire(asks.collect())
     }
 
     async fn write_ahead(&self, seconds: i64) -> Call {
@@ -251,7 +277,7 @@ fn change(run: &Run, to: usize, reason: Reason, stale: bool) -> Option<Transitio
 fn same_steps(kind: Kind) {
     assert_ne!(HOME, ["twin", "twin"]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    holds_for(CASES, 200, &steps(5..40), |steps| {
+    holds_for(CASES, 200, &story(5..40), |steps| {
         runtime.block_on(async {
             let mut twins = Twins::new(kind).await;
             for step in &steps {
