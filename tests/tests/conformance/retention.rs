@@ -7,13 +7,20 @@ use carillon::domain::quota::Quotas;
 use carillon::domain::routing::UseChange;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{IdSource, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Transition};
-use carillon::store::{NewTask, NodeInfo};
+use carillon::store::{ClusterStore as _, HousekeepingStore as _, NewTask, NodeInfo, SqlStore};
 
 cases!(
     only_ended_old_logs_go_and_at_most_so_many,
     each_tenant_keeps_its_logs_as_long_as_it_says,
     only_silent_members_go,
     uses_go_with_their_address_or_task,
+);
+
+databases!(
+    what_lies_beside_logs_that_are_gone_goes_part_by_part,
+    members_go_part_by_part,
+    scopes_of_permits_go_with_their_task_app_or_tenant,
+    backfills_go_when_they_have_been_over_for_long,
 );
 
 const DAY_MS: i64 = 86_400_000;
@@ -113,6 +120,94 @@ async fn only_silent_members_go(world: World) {
     assert_eq!(world.store.nodes().await.unwrap().len(), 1);
     assert_eq!(world.store.purge_members(world.now + 60_000, 10).await.unwrap(), 1);
     assert!(world.store.nodes().await.unwrap().is_empty());
+}
+
+/// A node that has died between the deletion of logs and of what lies beside them leaves that behind.
+async fn what_lies_beside_logs_that_are_gone_goes_part_by_part(world: World, store: SqlStore) {
+    let database = world.database.clone().unwrap();
+    let (old, source) = (world.now - 6 * DAY_MS, IdSource::new(NodeId(1_001)));
+    let there = runs_made_at(&world, old, 1).await.remove(0).id;
+    let gone: Vec<LogId> = (0..5).map(|_| source.next(old)).collect();
+    let young: LogId = source.next(world.now - 4 * DAY_MS);
+    for log in gone.iter().chain([&there, &young]) {
+        for row in [
+            format!("outbox (id, task_id) VALUES ({log}, 7)"),
+            format!("permit (id, tenant_id, app_id, task_id, version) VALUES ({log}, 7, 7, 7, 1)"),
+            format!("backfill_run (id, backfill_id) VALUES ({log}, 7)"),
+            format!("run_key (id, task_id, log_id) VALUES ('7:{log}', 7, {log})"),
+            format!(
+                "task_log_attempt (log_id, attempt, executor_id, address, node_id, due_time, dispatched_at, started_at, \
+                 finished_at, status, reason, message) VALUES ({log}, 1, 7, '', 1, 1, 1, 1, 1, 6, '', '')"
+            ),
+        ] {
+            database.execute(&format!("INSERT INTO {row}")).await;
+        }
+    }
+    let tables = [
+        ("outbox", "id"),
+        ("permit", "id"),
+        ("backfill_run", "id"),
+        ("run_key", "log_id"),
+        ("task_log_attempt", "log_id"),
+    ];
+    for left in [3, 1, 0, 0] {
+        assert_eq!(store.purge(world.now - 5 * DAY_MS, 2).await.unwrap(), 0, "no log");
+        for (table, log) in tables {
+            let left_in = format!("SELECT COUNT(*) FROM {table} WHERE {log}");
+            let of_gone = database.number(&format!("{left_in} NOT IN ({there}, {young})")).await;
+            assert_eq!(of_gone, left, "{table}");
+            let of_others = database.number(&format!("{left_in} IN ({there}, {young})")).await;
+            assert_eq!(of_others, 2, "{table}: its log is there, or is not old");
+        }
+    }
+}
+
+/// How many go with each call until none does, two of a table at most.
+async fn gone_by_two(store: &SqlStore, before: i64) -> Vec<u64> {
+    let mut gone = Vec::new();
+    while gone.last() != Some(&0) {
+        gone.push(store.purge_members(before, 2).await.unwrap());
+    }
+    gone
+}
+
+async fn members_go_part_by_part(world: World, store: SqlStore) {
+    for name in ["a", "b", "c"] {
+        store.join(&NodeInfo { name: name.to_owned(), ..NodeInfo::default() }).await.unwrap();
+        register(&world, &process(name, name, &["pay"])).await;
+    }
+    assert_eq!(gone_by_two(&store, world.now - DAY_MS).await, [0]);
+    assert_eq!(gone_by_two(&store, world.now + DAY_MS).await, [4, 2, 0]);
+}
+
+async fn scopes_of_permits_go_with_their_task_app_or_tenant(world: World, store: SqlStore) {
+    let database = world.database.clone().unwrap();
+    let task = world.started(&World::every_second("bounded")).await;
+    let mut owners = [task.id.0, world.owner.app_id.0, world.owner.tenant_id.0];
+    for scope in owners.into_iter().chain([7, 8, 9]) {
+        database.execute(&format!("INSERT INTO permit_scope (id, turn) VALUES ({scope}, 1)")).await;
+    }
+    assert_eq!(gone_by_two(&store, world.now).await, [2, 1, 0]);
+    owners.sort_unstable();
+    let left = database.query("SELECT id FROM permit_scope ORDER BY id", |row| row.try_get_by_index::<i64>(0)).await;
+    assert_eq!(left, owners);
+}
+
+async fn backfills_go_when_they_have_been_over_for_long(world: World, store: SqlStore) {
+    let database = world.database.clone().unwrap();
+    let before = world.now - 5 * DAY_MS;
+    for (id, finished_at) in [(1, before - 1), (2, before - 1), (3, before - 1), (4, before), (5, 0)] {
+        database
+            .execute(&format!(
+                "INSERT INTO backfill (id, tenant_id, task_id, range_from, range_until, next_at, max_concurrent, status, \
+                 written, existing, created_at, finished_at) \
+                 VALUES ({id}, 7, 7, 0, 1, 1, 1, 'done', 0, 0, 1, {finished_at})"
+            ))
+            .await;
+    }
+    assert_eq!(gone_by_two(&store, before).await, [2, 1, 0]);
+    let left = database.query("SELECT id FROM backfill ORDER BY id", |row| row.try_get_by_index::<i64>(0)).await;
+    assert_eq!(left, [4, 5], "not so old, and open");
 }
 
 /// However old a use is: it counts until its address, or its task, is no more.
