@@ -1,6 +1,6 @@
 //! Results, and runs whose result does not come.
 
-use crate::fixture::{World, dispatch_of, success};
+use crate::fixture::{World, dispatch_of, ids, success};
 use carillon::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Run, Status};
 use carillon::store::{Suspect, Suspects};
 use carillon_protocol::RunResult;
@@ -12,6 +12,7 @@ cases!(
     a_success_counts_once,
     of_a_success_and_a_loss_at_once_one_counts,
     suspects_are_those_of_executors_due_before_or_of_dead_nodes,
+    suspects_are_looked_through_page_by_page,
     stale_results_are_recorded,
 );
 
@@ -130,6 +131,31 @@ async fn suspects_are_those_of_executors_due_before_or_of_dead_nodes(world: Worl
     assert_eq!(due(i64::MIN, 5).await, Some(times[5]));
     assert_eq!(due(i64::MIN, 6).await, None, "there are not so many");
     assert_eq!(due(times[0] + 1, 0).await, times.iter().find(|at| **at > times[0]).copied());
+}
+
+/// What is due at the instant of the last one on a page goes on behind it: nothing is left out, nothing comes twice.
+async fn suspects_are_looked_through_page_by_page(world: World) {
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.extend(world.dispatched(1, world.runs(2).await, 7).await);
+    }
+    all.sort_by_key(|run| (run.due_time, run.id));
+    assert!(all[0].due_time == all[2].due_time && all[3].due_time == all[5].due_time, "three of each instant");
+    let (due_before, until) = (i64::MAX, i64::MAX);
+    for (executors, except) in [(vec![ExecutorId(7)], vec![]), (vec![], vec![ExecutorId(8)])] {
+        for limit in [1, 2, 4] {
+            let (mut found, mut after) = (Vec::new(), Suspects::FROM_THE_FIRST);
+            while found.len() <= all.len() {
+                let (executors, except, or_not_by) = (executors.clone(), except.clone(), Vec::new());
+                let which = Suspects { executors, except, due_before, or_not_by, until, after, limit };
+                let page = world.store.suspects(&which).await.unwrap();
+                let Some(last) = page.last() else { break };
+                after = (last.due_time, last.log);
+                found.extend(page.iter().map(|suspect| suspect.log));
+            }
+            assert_eq!(found, ids(&all), "{limit} on a page, of {executors:?}");
+        }
+    }
 }
 
 async fn stale_results_are_recorded(world: World) {
