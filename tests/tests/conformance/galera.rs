@@ -5,10 +5,11 @@ use crate::fixture::{World, connect, node, success};
 use carillon::domain::LogId;
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{ParentLink, ParentOutcome, ScheduleKind, TaskSpec};
-use carillon::store::{EndedRun, OutboxStore as _};
-use carillon_tests::Database;
+use carillon::store::{ClusterStore as _, EndedRun, NodeHeartbeat, NodeInfo, OutboxStore as _};
 use carillon_tests::proxy::Proxy;
 use carillon_tests::server::galera::Galera;
+use carillon_tests::wait::when;
+use carillon_tests::{Database, await_until};
 use sea_orm::{ConnectionTrait as _, DatabaseBackend, Statement, TransactionTrait as _, Value};
 use std::sync::{Arc, Mutex};
 
@@ -65,6 +66,31 @@ async fn a_transaction_that_another_member_ends_while_it_prepares_a_statement_fa
     assert!(ended > 0, "the other member never came first: nothing is shown");
     let written = here.number("SELECT COUNT(*) FROM t WHERE id >= 10000").await;
     assert_eq!(written, to_be_written, "what a transaction that failed has written is there");
+}
+
+/// A member applies a little later what others have committed. What a node reads over it is not older than what another has
+/// been told to be committed: it waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_reads_nothing_older_than_what_is_committed_elsewhere() {
+    let cluster = Galera::start().await;
+    let here = Database::of_galera(&cluster).await;
+    let there = here.on_member(&cluster.members[1]);
+    let writer = connect(&here.url).await;
+    writer.migrate().await.unwrap();
+    let member = writer.join(&NodeInfo { name: "a".to_owned(), ..NodeInfo::default() }).await.unwrap();
+    let reader = connect(&there.url).await;
+    assert_eq!(reader.nodes().await.unwrap()[0].queue_depth, 0);
+
+    // From now on, the reader's member applies nothing.
+    let holding = there.connect().await;
+    holding.execute_unprepared("FLUSH TABLES WITH READ LOCK").await.unwrap();
+    writer.heartbeat(&member, &NodeHeartbeat { queue_depth: 7, ..NodeHeartbeat::default() }).await.unwrap();
+    let reading = tokio::spawn(async move { reader.nodes().await });
+    let waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT id, name, address%'";
+    await_until("the node reads", 10, || async { when(reading.is_finished() || there.number(waiting).await == 1) })
+        .await;
+    holding.execute_unprepared("UNLOCK TABLES").await.unwrap();
+    assert_eq!(reading.await.unwrap().unwrap()[0].queue_depth, 7);
 }
 
 /// What the store puts before each statement of a transaction.
