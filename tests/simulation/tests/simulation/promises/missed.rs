@@ -28,8 +28,11 @@ impl Evidence<'_> {
         if self.is_changed(row.run.task_id, ended, ended) {
             return None;
         }
+        // What a later run replaced stood for it, and now that one does.
         let is_there = |other: &Run, other_ended: i64| {
-            !matches!(other.status, Status::Expired | Status::Cancelled) || other_ended + CLOCKS_MS >= ended
+            !matches!(other.status, Status::Expired | Status::Cancelled)
+                || other.reason == Reason::Covered
+                || other_ended + CLOCKS_MS >= ended
         };
         let later = self.fires_between(row, fire + 1, ended - MISFIRE_AFTER_MS + CLOCKS_MS);
         let later = later.filter(|other| is_there(&other.run, other.finished_at)).count();

@@ -9,7 +9,7 @@
 
 use crate::promises::{CLOCKS_MS, Evidence};
 use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
-use carillon::domain::{IdSource, LogId, Reason, Run, Status, TaskId, TenantId, Trigger};
+use carillon::domain::{LogId, Reason, Run, Status, TaskId, TenantId, Trigger};
 use carillon_protocol::RunKey;
 use carillon_simulation::store::{Follow, LogRow, Redefinition};
 use std::collections::BTreeMap;
@@ -118,7 +118,7 @@ impl<'a> Evidence<'a> {
             let covers = |other: &LogRow| {
                 let run = &other.run;
                 let of_schedule = run.trigger == Trigger::Schedule;
-                let came_at = if of_schedule { run.fire_time } else { run.fire_time.max(IdSource::made_at(run.id)) };
+                let came_at = if of_schedule { run.fire_time } else { run.fire_time.max(run.due_time) };
                 let has_come = came_at > row.run.fire_time && self.clock.first(came_at) <= ended_at;
                 let is_late = (of_schedule && run.due_time > run.fire_time) || run.attempt > 1;
                 run.id != row.run.id && (has_come || is_late)
