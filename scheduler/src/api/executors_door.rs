@@ -78,9 +78,9 @@ impl<S: Store + 'static> ExecutorsDoor<S> {
         let reply = match self.messages.handle(message, &signer, &body, &self.limits).await {
             Ok(data) => Reply { code: Code::Ok, msg: "ok".to_owned(), data: Some(data) },
             Err(Refused { code: Code::Replayed, message, .. }) => {
-                let refusal = Refusal::unproved(Code::Replayed, message);
-                self.unauthenticated.note(&caller, head, &refusal);
-                return unsigned(refusal.code, &refusal.message);
+                // Its clock may be behind what it said itself: so it learns the time, under a signature that it can check.
+                self.unauthenticated.note(&caller, head, &Refusal::unproved(Code::Replayed, message.clone()));
+                Reply { code: Code::Replayed, msg: message, data: Some(self.time()) }
             }
             Err(Refused { code, message, data }) => Reply { code, msg: message, data },
         };
@@ -89,6 +89,10 @@ impl<S: Store + 'static> ExecutorsDoor<S> {
 
     fn now_ms(&self) -> i64 {
         self.messages.engine.clock.now_ms()
+    }
+
+    fn time(&self) -> Value {
+        json!({ "cluster_time_us": self.messages.engine.clock.now_us() })
     }
 
     async fn check_head(&self, head: &SignedHead<'_>) -> Result<Claims, Refusal> {
@@ -156,8 +160,7 @@ impl<S: Store + 'static> ExecutorsDoor<S> {
         }
         limits.note(caller, head, &refusal);
         // With a wrong clock the caller learns the right time, under a signature it can check.
-        let time = || json!({ "cluster_time_us": self.messages.engine.clock.now_us() });
-        let data = (refusal.code == Code::ClockSkew).then(time);
+        let data = (refusal.code == Code::ClockSkew).then(|| self.time());
         let reply = Reply { code: refusal.code, msg: refusal.message, data };
         Err(Answer { wait: refusal.wait, ..seal(&reply, head, &claims.key) })
     }

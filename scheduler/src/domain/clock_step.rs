@@ -32,6 +32,8 @@ pub struct LeftBehind {
     pub last_seen: i64,
     /// When any node was seen last.
     pub newest: Option<i64>,
+    /// When a node last wrote down that it had heard an executor. After an outage that may come before its own heartbeat.
+    pub heard: Option<i64>,
     /// What nodes have written down of a clock that was set back.
     pub told: Option<i64>,
     /// Of the machine.
@@ -55,14 +57,15 @@ impl LeftBehind {
     /// What follows from it at `now`, epoch ms.
     #[must_use]
     pub fn found_at(&self, now: i64) -> Found {
-        let Self { last_seen, newest, told, readings } = *self;
+        let Self { last_seen, newest, heard, told, readings } = *self;
+        let last_sign = newest.map(|newest| newest.max(heard.filter(|heard| *heard <= now).unwrap_or(0)));
         let may_repeat = last_seen > now || seems_set_back(readings);
         let set_back_from = told.max(newest.filter(|newest| is_set_back(*newest, now))).unwrap_or(0);
         Found {
             ids_after: if may_repeat { last_seen + UNSEEN_MAX_MS } else { 0 },
             set_back_from,
             lived_until: newest.unwrap_or(0).max(set_back_from),
-            silent_since: newest.filter(|newest| passed_since(*newest, readings, now) > SILENCE_MS),
+            silent_since: last_sign.filter(|at| passed_since(*at, readings, now) > SILENCE_MS),
         }
     }
 }

@@ -193,6 +193,7 @@ impl SqlStore {
             "SELECT id, name, heartbeat_at, left_at, clock_offset_ms, clock_uncertainty_us, set_back_from FROM node"
         );
         let known: Vec<KnownNode> = tx.query(&read, []).await?;
+        let heard: Vec<Option<i64>> = tx.query(&sql!("SELECT MAX(heartbeat_at) FROM executor"), []).await?;
         let same_name = known.iter().find(|known| known.name == node.name).map(|known| known.id);
         let has_rested = |known: &&KnownNode| now - known.heartbeat_at.max(known.left_at) > NUMBER_REST_MS;
         let rested = known.iter().find(has_rested).map(|known| known.id);
@@ -208,6 +209,7 @@ impl SqlStore {
         let left_behind = LeftBehind {
             last_seen,
             newest: known.iter().map(|known| known.heartbeat_at.max(known.left_at)).max(),
+            heard: heard.into_iter().flatten().max(),
             told: known.iter().map(|known| known.set_back_from).max(),
             readings: [same_machine.and_then(|before| before.clock), node.clock],
         };

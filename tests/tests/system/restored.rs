@@ -161,10 +161,11 @@ async fn restore(database: &Database) {
     make_older(database).await;
 }
 
-/// No node has been heard of for some minutes.
+/// Nobody has been heard of for some minutes.
 async fn make_older(database: &Database) {
     let older = format!("UPDATE node SET heartbeat_at = heartbeat_at - {OLDER_MS}, left_at = left_at - {OLDER_MS}");
     database.execute(&older).await;
+    database.execute(&format!("UPDATE executor SET heartbeat_at = heartbeat_at - {OLDER_MS}")).await;
 }
 
 async fn held_after_start(restored: &Restored) {

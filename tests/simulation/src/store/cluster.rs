@@ -35,6 +35,7 @@ impl ClusterStore for ModelStore {
             let left_behind = LeftBehind {
                 last_seen,
                 newest: state.nodes.values().map(|row| row.state.heartbeat_at.max(row.state.left_at)).max(),
+                heard: state.executors.values().map(|row| row.executor.heartbeat_at).max(),
                 told: state.nodes.values().map(|row| row.state.set_back_from).max(),
                 readings: [of_name.and_then(|row| row.state.clock), node.clock],
             };

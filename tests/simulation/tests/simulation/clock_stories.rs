@@ -74,3 +74,12 @@ fn nothing_is_discarded_by_the_time_before_an_outage() {
         holds(seed, LEAD_MS, &away(35_460));
     }
 }
+
+/// For a second the database's clock is behind by a minute. Executors that take it from a node in that second sign what they say
+/// next with earlier times than what they have said: they are told the right one.
+#[test]
+fn who_learns_a_wrong_time_in_a_moment_is_told_the_right_one() {
+    for seed in [109_263, 1, 2, 3, 4, 5] {
+        holds(seed, LEAD_MS, &[at(38_913, Fault::ClockSet { by: -52_711, undone_after: Some(972) })]);
+    }
+}

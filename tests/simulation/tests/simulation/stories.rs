@@ -359,3 +359,16 @@ fn what_was_tried_while_the_database_was_away_goes_out_when_it_is_back() {
         assert!(undelivered.is_empty(), "seed {seed}: {undelivered:#?}");
     }
 }
+
+/// After an outage of about a minute an executor is heard before the node that hears it renews its own heartbeat, and another node
+/// joins just then. That is no restored database.
+#[test]
+fn who_is_heard_just_after_a_long_outage_witnesses_no_restore() {
+    for seed in 0..SEEDS {
+        let plan = [
+            at(6_381, Fault::StoreAway { node: None, down: 59_729 }),
+            at(62_000 + 500 * seed as i64, Fault::Crash { node: 1, down: 1_000 }),
+        ];
+        holds(seed, LEAD_MS, &plan);
+    }
+}
