@@ -88,16 +88,17 @@ pub fn witnessed(
 }
 
 /// Who speaks of a silence that was too long for the past to run unasked.
-pub const FOUND_BY_LENGTH: &str = "schedulers.hold_past_after";
+const FOUND_BY_LENGTH: &str = "schedulers.hold_past_after";
 
 /// A silence that nobody has spoken of yet, of more than `longest_ms` (0: none is too long): with the time until which runs
 /// may have gone out, as for [`witnessed`].
 #[must_use]
 pub fn too_long(silences: &[Silence], now: i64, grace_ms: i64, (longest_ms, lead_ms): (i64, i64)) -> Option<Silence> {
     let is_too_long = |silence: &&Silence| {
-        silence.lived_until == 0 && silence.is_fresh(now, grace_ms) && silence.until - silence.from > longest_ms
+        let is_long = longest_ms > 0 && silence.until - silence.from > longest_ms;
+        is_long && silence.lived_until == 0 && silence.is_fresh(now, grace_ms)
     };
-    let silence = silences.iter().filter(|_| longest_ms > 0).find(is_too_long)?;
+    let silence = silences.iter().find(is_too_long)?;
     let (lived_until, found_by) = (silence.until + lead_ms, FOUND_BY_LENGTH.to_owned());
     Some(Silence { lived_until, found_by, ..silence.clone() })
 }

@@ -117,6 +117,11 @@ impl SqlStore {
         self.settings.statement_timeout + ANSWER_MAX
     }
 
+    /// How long one outside of a transaction may take in all, if its caller has given it up meanwhile.
+    fn patience_beyond_caller(&self) -> Duration {
+        self.patience() * 2
+    }
+
     /// Counts a statement and its time, and bounds it.
     async fn run<T>(
         &self,
@@ -162,7 +167,10 @@ impl SqlStore {
             }
             let (writer, statement) = (self.writer.clone(), statement.clone());
             let done = self
-                .run(action, finishing(self.patience() * 2, async move { writer.execute_raw(statement).await }))
+                .run(
+                    action,
+                    finishing(self.patience_beyond_caller(), async move { writer.execute_raw(statement).await }),
+                )
                 .await?;
             Ok(done.rows_affected())
         })
@@ -200,7 +208,8 @@ impl SqlStore {
     /// Rows as the database answers them.
     pub(super) async fn fetch(&self, action: &'static str, statement: Statement) -> Result<Vec<QueryResult>> {
         let reader = self.reader.clone();
-        self.run(action, finishing(self.patience() * 2, async move { reader.query_all_raw(statement).await })).await
+        self.run(action, finishing(self.patience_beyond_caller(), async move { reader.query_all_raw(statement).await }))
+            .await
     }
 
     /// Begins a transaction in which each statement sees what is committed before it; that of a change that is noted only
@@ -221,7 +230,7 @@ impl SqlStore {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
         };
         let writer = self.writer.clone();
-        let begin = finishing(self.patience() * 2, async move { writer.begin_with_options(options).await });
+        let begin = finishing(self.patience_beyond_caller(), async move { writer.begin_with_options(options).await });
         let inner = Arc::new(self.run(action, begin).await?);
         Ok(Transaction { store: self, inner, action })
     }
