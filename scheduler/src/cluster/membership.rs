@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct View {
     /// Nodes alive, in the order of their numbers; always holds this node.
     pub live: Vec<NodeId>,
+    /// When the process of each of them joined, by the database's clock, ms.
+    pub joined: Vec<(NodeId, i64)>,
     /// This node's part of the rows.
     pub share: Share,
     /// A heartbeat at or after this instant (ms) counts as alive.
@@ -118,6 +120,7 @@ impl Membership {
         let me = store.join(&info).await?;
         let view = View {
             live: vec![me.id],
+            joined: Vec::new(),
             share: Share { index: 0, total: 1 },
             alive_since: clock.now_ms() - offline_after_ms,
             settled: false,
@@ -284,14 +287,15 @@ impl Membership {
                     && ((alive_since..=alive_until).contains(&node.heartbeat_at)
                         || (!settled && before.live.contains(&node.id))))
         };
-        let mut live: Vec<NodeId> = nodes.iter().filter(alive).map(|node| node.id).collect();
+        let joined: Vec<(NodeId, i64)> = nodes.iter().filter(alive).map(|node| (node.id, node.started_at)).collect();
+        let mut live: Vec<NodeId> = joined.iter().map(|(id, _)| *id).collect();
         if !live.contains(&self.me.id) {
             live.push(self.me.id);
         }
         live.sort_unstable();
         let index = live.iter().position(|id| *id == self.me.id).unwrap_or(0);
         let share = Share { index: u32::try_from(index).unwrap_or(0), total: u32::try_from(live.len()).unwrap_or(1) };
-        View { live, share, alive_since, settled, contact_since: self.contact().since }
+        View { live, joined, share, alive_since, settled, contact_since: self.contact().since }
     }
 }
 

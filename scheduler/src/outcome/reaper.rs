@@ -10,8 +10,8 @@
 //!   there, or it has been silent so long that it has stopped what it ran (`abandon_after`).
 
 use super::marks::Marks;
-use super::rounds::Rounds;
-use crate::cluster::{Clock, Membership, Registry, RuleBook};
+use super::rounds::{Rounds, WATCH_MS};
+use crate::cluster::{Clock, Membership, Registry, RuleBook, View};
 use crate::dispatch::{Canceller, EndedRuns, Presence, TaskCache, Transport};
 use crate::domain::missed::reason_to_return;
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
@@ -125,12 +125,12 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     /// asked while nodes or executors have just come or gone, and now and then.
     pub async fn tick(&self) -> Result<usize> {
         let view = self.membership.view();
-        let looks = self.rounds.begin(&view.live, self.registry.departures(), self.clock.now_ms());
+        let looks = self.rounds.begin(&view.joined, self.registry.departures(), self.clock.now_ms());
         let is_settled = self.membership.is_settled();
         self.marks.forget(self.clock.now_ms());
         let mut moved = 0;
         if is_settled && looks.at_nodes {
-            moved += self.return_queues_of_the_dead(&view.live).await?;
+            moved += self.return_queues_of_the_dead(&view).await?;
         }
         if is_settled && looks.at_executors {
             moved += self.end_of_executors(view.contact_since).await?;
@@ -148,10 +148,16 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         Ok(moved)
     }
 
-    async fn return_queues_of_the_dead(&self, live: &[NodeId]) -> Result<usize> {
+    async fn return_queues_of_the_dead(&self, view: &View) -> Result<usize> {
+        let joined = joined_lately(&view.joined, self.clock.now_ms());
         let mut moved = 0;
         loop {
-            let mut runs = self.store.queued_of_others(live, BATCH_MAX as u64).await?;
+            let mut runs = self.store.queued_of_others(&view.live, BATCH_MAX as u64).await?;
+            for (node, at) in &joined {
+                if runs.len() < BATCH_MAX {
+                    runs.extend(self.store.queued_before(*node, *at, (BATCH_MAX - runs.len()) as u64).await?);
+                }
+            }
             let (now, misfire_after_ms) = (self.clock.now_ms(), self.settings.misfire_after_ms);
             let attended_since = self.membership.attended_since(misfire_after_ms);
             for run in &mut runs {
@@ -160,7 +166,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             let changes: Vec<Transition> = runs.iter().map(returned_to_all).collect();
             let now = self.store.change(&changes).await?.len();
             moved += now;
-            if runs.len() < BATCH_MAX || now == 0 {
+            if now == 0 {
                 break;
             }
         }
@@ -394,6 +400,14 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         self.ended.note(parents);
         Ok(moved.len())
     }
+}
+
+/// The nodes whose processes have joined lately, each with the instant (ms) before which an earlier process of its name claimed
+/// what is queued for it: one that dies again and again before its first load is alive by its number all the time. Not after
+/// the database's clock was set back behind that: then the living one claims before it joined, too.
+fn joined_lately(joined: &[(NodeId, i64)], now: i64) -> Vec<(NodeId, i64)> {
+    let lately = joined.iter().filter(|(_, at)| (now - WATCH_MS..=now).contains(at));
+    lately.map(|(node, at)| (*node, at - MARGIN_MS)).collect()
 }
 
 /// What can be said of an executor that is not online.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// After the last change of nodes or executors, every round asks everything for so long, ms: what was on its way has
 /// arrived by then.
-const WATCH_MS: i64 = 60_000;
+pub(super) const WATCH_MS: i64 = 60_000;
 
 /// Without a reason, every so many rounds.
 const SELDOM: u64 = 5;
@@ -31,7 +31,7 @@ pub(super) struct Rounds {
 struct State {
     /// Rounds that have come to their end.
     done: u64,
-    live: Vec<NodeId>,
+    joined: Vec<(NodeId, i64)>,
     departures: u64,
     /// When nodes, executors changed last, ms; none before the first round.
     nodes_changed_at: Option<i64>,
@@ -46,7 +46,7 @@ impl Default for Rounds {
     fn default() -> Self {
         let state = State {
             done: 0,
-            live: Vec::new(),
+            joined: Vec::new(),
             departures: 0,
             nodes_changed_at: None,
             executors_changed_at: None,
@@ -58,11 +58,12 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    /// What the round that begins at `now` (ms) looks at, while these nodes live and so many executors have gone so far.
-    pub fn begin(&self, live: &[NodeId], departures: u64, now: i64) -> Looks {
+    /// What the round that begins at `now` (ms) looks at, while these nodes live, whose processes joined then, and so many
+    /// executors have gone so far.
+    pub fn begin(&self, joined: &[(NodeId, i64)], departures: u64, now: i64) -> Looks {
         let mut state = self.lock();
-        if state.nodes_changed_at.is_none() || state.live != live {
-            state.live = live.to_vec();
+        if state.nodes_changed_at.is_none() || state.joined != joined {
+            state.joined = joined.to_vec();
             state.nodes_changed_at = Some(now);
         }
         if state.executors_changed_at.is_none() || state.departures != departures {
@@ -110,7 +111,8 @@ mod tests {
     fn everything_is_asked_after_a_change_and_seldom_without_one() {
         let rounds = Rounds::default();
         let round = |live: &[i64], departures, now| {
-            let looks = rounds.begin(&live.iter().copied().map(NodeId).collect::<Vec<_>>(), departures, now);
+            let joined: Vec<_> = live.iter().map(|node| (NodeId(*node), 0)).collect();
+            let looks = rounds.begin(&joined, departures, now);
             rounds.end(true);
             (looks.at_nodes, looks.at_executors)
         };
@@ -138,7 +140,7 @@ mod tests {
     fn a_round_that_failed_is_asked_again() {
         let rounds = Rounds::default();
         for _ in 0..3 {
-            let looks = rounds.begin(&[NodeId(1)], 0, 0);
+            let looks = rounds.begin(&[(NodeId(1), 0)], 0, 0);
             assert!(looks.at_nodes && looks.at_executors);
             rounds.end(false);
         }

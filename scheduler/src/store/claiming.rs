@@ -50,9 +50,9 @@ statements!(
          WHERE +l.status = {EXPIRED} AND l.queued_at = {{2}} AND l.finished_at = {{2}}",
         d.batch(1, END_ROW)
     ),
-    QUEUED_OF = |_| format!(
-        "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id = {{1}} \
-         ORDER BY l.due_time LIMIT {{2}}"
+    QUEUED_BEFORE = |_| format!(
+        "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id = {{1}} AND l.queued_at < {{2}} \
+         ORDER BY l.due_time LIMIT {{3}}"
     ),
     QUEUED_OF_OTHERS = |d| format!(
         "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id NOT IN {} \
@@ -168,8 +168,8 @@ impl ClaimStore for SqlStore {
         Ok(read.await?.into_iter().collect())
     }
 
-    async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>> {
-        self.query("read the node's own queue", &QUEUED_OF, [node.into(), limit.into()]).await
+    async fn queued_before(&self, node: NodeId, at: i64, limit: u64) -> Result<Vec<Run>> {
+        self.query("read a node's queue", &QUEUED_BEFORE, [node.into(), at.into(), limit.into()]).await
     }
 
     async fn queued_of_others(&self, live: &[NodeId], limit: u64) -> Result<Vec<Run>> {

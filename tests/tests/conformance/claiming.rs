@@ -15,6 +15,7 @@ cases!(
     a_claim_repeated_answers_the_same_and_others_get_nothing,
     two_claimers_at_once_never_both_get_a_run,
     the_queues_of_a_node_and_of_the_dead,
+    what_earlier_processes_of_a_node_had_queued,
     missed_fires_are_counted_from_the_latest,
     a_run_that_expires_unclaimed_does_so_once,
 );
@@ -178,6 +179,18 @@ async fn the_queues_of_a_node_and_of_the_dead(world: World) {
     assert_eq!(ids(&others(&[1]).await.unwrap()), ids(&runs[2..5]));
     assert_eq!(ids(&others(&[3, 1, 2]).await.unwrap()), Vec::<LogId>::new());
     assert_eq!(ids(&world.store.queued_of_others(&[NodeId(1)], 2).await.unwrap()), ids(&runs[2..4]));
+}
+
+async fn what_earlier_processes_of_a_node_had_queued(world: World) {
+    let runs = world.runs(4).await;
+    for (node, at, run) in [(1, 0, 0), (1, 1_000, 1), (2, 0, 2)] {
+        world.store.claim(NodeId(node), runs[run..=run].to_vec(), world.now + at).await.unwrap();
+    }
+    let before = async |at, limit| ids(&world.store.queued_before(NodeId(1), world.now + at, limit).await.unwrap());
+    assert_eq!(before(1_000, 10).await, ids(&runs[..1]), "neither what it claimed itself nor what others have");
+    assert_eq!(before(0, 10).await, [] as [LogId; 0]);
+    assert_eq!(before(1_001, 10).await, ids(&runs[..2]));
+    assert_eq!(before(1_001, 1).await, ids(&runs[..1]), "earliest first");
 }
 
 async fn missed_fires_are_counted_from_the_latest(world: World) {

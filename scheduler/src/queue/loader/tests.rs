@@ -90,7 +90,7 @@ impl ClaimStore for Rows {
         Ok(moved)
     }
 
-    async fn queued_of(&self, _: NodeId, limit: u64) -> Result<Vec<Run>> {
+    async fn queued_before(&self, _: NodeId, _: i64, limit: u64) -> Result<Vec<Run>> {
         Ok(self.earliest(limit, |run| run.status == Status::Queued))
     }
 

@@ -95,7 +95,11 @@ pub trait ClaimStore: Send + Sync {
     /// same instant.
     async fn expire_unclaimed(&self, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>>;
     /// Rows QUEUED for `node`, earliest first: after an error whose effect is unknown.
-    async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>>;
+    async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>> {
+        self.queued_before(node, i64::MAX, limit).await
+    }
+    /// Those of them that were claimed before `at` (epoch ms).
+    async fn queued_before(&self, node: NodeId, at: i64, limit: u64) -> Result<Vec<Run>>;
     /// Rows QUEUED for nodes other than `live`.
     async fn queued_of_others(&self, live: &[NodeId], limit: u64) -> Result<Vec<Run>>;
 }

@@ -72,9 +72,10 @@ impl ClaimStore for ModelStore {
         .await
     }
 
-    async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>> {
-        self.call("read own queue", |state, _| {
-            Ok(state.earliest(limit, |row| row.run.status == Status::Queued && row.node_id == node))
+    async fn queued_before(&self, node: NodeId, at: i64, limit: u64) -> Result<Vec<Run>> {
+        self.call("read a node's queue", |state, _| {
+            let is_its = |row: &LogRow| row.run.status == Status::Queued && row.node_id == node && row.queued_at < at;
+            Ok(state.earliest(limit, is_its))
         })
         .await
     }

@@ -143,7 +143,7 @@ either! {
         change claim(node: NodeId, runs: Vec<Run>, now: i64) -> Vec<Run>;
         ask missed_at(questions: &[MissedQuestion], due_before: i64) -> Vec<(TaskId, i64)>;
         change expire_unclaimed(ends: &[UnclaimedEnd], now: i64) -> HashSet<LogId>;
-        ask queued_of(node: NodeId, limit: u64) -> Vec<Run>;
+        ask queued_before(node: NodeId, at: i64, limit: u64) -> Vec<Run>;
         ask queued_of_others(live: &[NodeId], limit: u64) -> Vec<Run>;
     }
     DispatchStore {

@@ -188,6 +188,14 @@ fn an_edit_whose_node_dies_loses_no_fire() {
     keeps("P1", LONG_LEAD_MS, &plan);
 }
 
+/// A node dies, and again and again just after it has joined: alive by its number all the time, it never loads what it had
+/// claimed.
+#[test]
+fn what_a_node_had_that_dies_again_and_again_goes_to_others() {
+    let crashes = (0..15).map(|time| at(30_000 + 2_040 * time, Fault::Crash { node: 0, down: 2_000 }));
+    keeps("P10", LONG_LEAD_MS, &crashes.collect::<Vec<_>>());
+}
+
 /// A run of the old definition that is given up while the new one's chain goes on: a watermark
 /// that it moved would hide the end of the run that the chain hangs on.
 #[test]

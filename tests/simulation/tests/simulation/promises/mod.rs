@@ -224,17 +224,33 @@ impl Evidence<'_> {
         later.filter(|((_, _, shard), log)| *shard <= 0 && was_missed(log)).count() >= MISSED_KEPT
     }
 
-    /// Whether nobody could write it down before the task paused itself: the database had just come back, and failures were
-    /// reported first. Before people change a task, what it owes is written.
+    /// Whether nobody could write it down before the task paused itself: the database had just come back, or the only node,
+    /// and failures were reported first. Before people change a task, what it owes is written.
     fn had_no_chance(&self, fire: i64, change: &Redefinition) -> bool {
-        let pauses_itself = !change.started && change.spec.pause_after_failures > 0;
-        pauses_itself
-            && self.world.faults.iter().any(|planned| {
-                let keeps_all_from_writing =
-                    matches!(planned.fault, Fault::StoreAway { node: None, .. } | Fault::ReadOnly { .. });
-                let (from, until) = (self.world.began + planned.at, self.world.began + planned.until());
-                keeps_all_from_writing && self.clock.last(fire) >= from && change.at <= until + WRITTEN_AFTER_MS
+        if change.started || change.spec.pause_after_failures == 0 {
+            return false;
+        }
+        let began = self.world.began;
+        let is_only_node = self.world.shape.nodes == 1;
+        let mut until = i64::MIN;
+        let mut of_all: Vec<&Planned> = self
+            .world
+            .faults
+            .iter()
+            .filter(|planned| match planned.fault {
+                Fault::StoreAway { node: None, .. } | Fault::ReadOnly { .. } => true,
+                Fault::Crash { .. } | Fault::CrashAtCommit { .. } | Fault::Pause { .. } => is_only_node,
+                _ => false,
             })
+            .collect();
+        of_all.sort_by_key(|planned| planned.at);
+        for planned in of_all {
+            let is_from_here = self.clock.last(fire) >= began + planned.at;
+            if is_from_here || began + planned.at <= until + WRITTEN_AFTER_MS {
+                until = until.max(began + planned.until());
+            }
+        }
+        change.at <= until.saturating_add(WRITTEN_AFTER_MS)
     }
 
     /// Every dispatch but the last one, of which the row itself tells, is kept; and none that never was.
