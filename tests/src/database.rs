@@ -121,6 +121,12 @@ impl Database {
         Self { reader: Arc::default(), ..self.clone() }
     }
 
+    /// The same database by another way.
+    #[must_use]
+    pub fn by(&self, url: &str) -> Self {
+        Self { url: url.to_owned(), reader: Arc::default(), ..self.clone() }
+    }
+
     /// The same database at another port of this machine.
     fn at_port(&self, port: u16) -> Self {
         let name = self.url.rsplit('/').next().expect("a URL has a path");

@@ -30,6 +30,7 @@ pub mod proxy;
 pub mod relay;
 pub mod rows;
 pub mod server;
+pub mod slow;
 mod template;
 
 pub mod api;

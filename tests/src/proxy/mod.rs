@@ -75,6 +75,11 @@ impl Proxy {
         self.way.lose_no_more()
     }
 
+    /// Each piece takes `delay` longer.
+    pub fn slow(&self, delay: Duration) {
+        self.way.slow(delay);
+    }
+
     fn set(&self, words: &'static str, place: Place, action: Action) {
         self.way.set(Trap { point: Point::Words(words), place, action, times: usize::MAX });
     }
