@@ -91,8 +91,9 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
                 unstarted.push(dispatched.run);
                 continue;
             }
-            // Of an unknown run that may have started the executor's next list tells, or its result.
-            if outcome != CancelOutcome::Unknown {
+            // Of an unknown run that may have started the executor's next list tells, or its result; of one that has ended, its
+            // result, which may say that it never started.
+            if !matches!(outcome, CancelOutcome::Unknown | CancelOutcome::Ended) {
                 started.push((dispatched.run.id, dispatched.run.version));
             }
             took.running.push(dispatched.run.id);

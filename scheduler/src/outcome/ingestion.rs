@@ -111,7 +111,7 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         let runs: Vec<Run> = rows.values().map(|row| row.run.clone()).collect();
         let tasks = self.tasks.of(&runs).await?;
         let now = self.clock.now_ms();
-        let mut changes = Vec::new();
+        let (mut changes, mut revoked) = (Vec::new(), Vec::new());
         let mut tried = Vec::new();
         for result in results {
             let row = rows.get(&LogId(result.log));
@@ -125,10 +125,16 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
                 verdicts.insert(key(result), Verdict::Again);
                 continue;
             }
-            changes.push(step(row, result, tasks.get(row.run.task_id).map(AsRef::as_ref), now));
+            if result.status == RunStatus::NotStarted && row.stopping.is_revocation() {
+                // A change of its task took it back: that decides what becomes of it, not a later one.
+                revoked.push(row.run.clone());
+            } else {
+                changes.push(step(row, result, tasks.get(row.run.task_id).map(AsRef::as_ref), now));
+            }
             tried.push(*result);
         }
-        let moved = self.store.change(&changes).await?;
+        let mut moved = self.store.change(&changes).await?;
+        moved.extend(self.store.settle_revoked(&revoked, now).await?);
         let ended = changes.iter().filter(|change| change.to.is_terminal() && moved.contains(&change.id));
         let parents: HashSet<LogId> =
             ended.filter_map(|change| rows.get(&change.id)).map(|row| row.run.parent_id).collect();

@@ -97,18 +97,20 @@ impl SqlStore {
     pub(super) async fn fill_calendars(&self, found: &mut FoundTasks) -> Result<()> {
         let Some(places) = places_of(found.tasks.iter().map(named))? else { return Ok(()) };
         let rows = self.query(ACTION, &CALENDARS, [places.into()]).await?;
-        self.fill(found, rows)
+        self.fill(found, rows);
+        Ok(())
     }
 
     /// The same in a transaction.
     pub(super) async fn fill_calendars_in(&self, tx: &Transaction<'_>, found: &mut FoundTasks) -> Result<()> {
         let Some(places) = places_of(found.tasks.iter().map(named))? else { return Ok(()) };
         let rows = tx.query(&CALENDARS, [places.into()]).await?;
-        self.fill(found, rows)
+        self.fill(found, rows);
+        Ok(())
     }
 
-    fn fill(&self, found: &mut FoundTasks, rows: Vec<Row>) -> Result<()> {
-        let calendars = self.ready_all(rows)?;
+    fn fill(&self, found: &mut FoundTasks, rows: Vec<Row>) {
+        let calendars = self.ready_all(rows);
         let FoundTasks { tasks, unreadable } = found;
         tasks.retain_mut(|task| {
             if task.spec.calendar.is_empty() {
@@ -116,15 +118,14 @@ impl SqlStore {
             }
             let calendar = calendars.get(&(task.tenant_id, task.spec.calendar.clone()));
             if calendar.is_none() {
-                // To fire on every holiday would be worse than not to fire: a calendar that
-                // tasks name cannot be deleted through carillon: the row was removed by other means.
-                tracing::error!(task = task.id.0, calendar = task.spec.calendar, "calendar gone; the task rests");
+                // To fire on every holiday would be worse than not to fire. It cannot be read; or it is gone, by other means
+                // than carillon's, which deletes none that tasks name.
+                tracing::error!(task = task.id.0, calendar = task.spec.calendar, "no calendar; the task rests");
                 unreadable.push(task.id);
             }
             task.schedule.calendar = calendar.map(Arc::clone);
             calendar.is_some()
         });
-        Ok(())
     }
 
     /// The schedules of these tasks, with the calendars that they name; what cannot be read never fires, as in the
@@ -132,7 +133,7 @@ impl SqlStore {
     pub async fn schedules_of(&self, tasks: &[TaskView]) -> Result<Vec<Schedule>> {
         let calendar = |task: &TaskView| (task.owner.tenant_id, task.spec.calendar.clone());
         let found = match places_of(tasks.iter().map(|task| (task.owner.tenant_id, task.spec.calendar.as_str())))? {
-            Some(places) => self.ready_all(self.query(ACTION, &CALENDARS, [places.into()]).await?)?,
+            Some(places) => self.ready_all(self.query(ACTION, &CALENDARS, [places.into()]).await?),
             None => HashMap::new(),
         };
         let schedule = |task: &TaskView| {
@@ -145,8 +146,16 @@ impl SqlStore {
         Ok(tasks.iter().map(|task| schedule(task).unwrap_or_else(Schedule::none)).collect())
     }
 
-    fn ready_all(&self, rows: Vec<Row>) -> Result<HashMap<CalendarKey, Arc<Calendar>>> {
-        rows.into_iter().map(|row| Ok((row.place.clone(), self.ready(row)?))).collect()
+    /// One that a later release wrote, and this one cannot read, must not keep tasks with others from firing.
+    fn ready_all(&self, rows: Vec<Row>) -> HashMap<CalendarKey, Arc<Calendar>> {
+        let ready = |row: Row| {
+            let place = row.place.clone();
+            let ready = self.ready(row).inspect_err(|error| {
+                tracing::error!(tenant = place.0.0, calendar = place.1, %error, "a calendar cannot be read");
+            });
+            Some((place, ready.ok()?))
+        };
+        rows.into_iter().filter_map(ready).collect()
     }
 
     fn ready(&self, row: Row) -> Result<Arc<Calendar>> {

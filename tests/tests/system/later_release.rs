@@ -1,11 +1,15 @@
 //! What a later release leaves in the database: a schema, and words, that a node of this one does not know.
 
-use carillon_tests::{FakeExecutor, Kind, World};
+use carillon_tests::wait::when;
+use carillon_tests::{FakeExecutor, Kind, LogRow, Status, World, await_until, now_ms};
+use reqwest::Method;
 use serde_json::json;
 
 scenario!(a_node_steps_aside_for_a_later_schema: sqlite mariadb postgres);
 scenario!(a_task_that_cannot_be_read_stops_no_other: sqlite mariadb postgres);
 scenario!(a_task_whose_schedule_cannot_be_read_waits: sqlite mariadb postgres);
+scenario!(a_calendar_that_cannot_be_read_stops_no_other_task: sqlite mariadb postgres);
+scenario!(a_window_that_cannot_be_read_holds_its_runs_and_no_other_rule: sqlite mariadb postgres);
 
 async fn a_node_steps_aside_for_a_later_schema(kind: Kind) {
     let world = World::new(kind).await;
@@ -109,4 +113,71 @@ async fn a_task_whose_schedule_cannot_be_read_waits(kind: Kind) {
         world.await_successes(task, 2).await;
     }
     drop(fake);
+}
+
+/// Only the tasks that name it wait.
+async fn a_calendar_that_cannot_be_read_stops_no_other_task(kind: Kind) {
+    let world = World::new(kind).await;
+    let first = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    api.put_calendar("/calendars/retail/holidays", json!({})).await;
+    let fields = json!({ "cron": "* * * * * ?" });
+    let plain = api.make_task(&app, "of today", "job", fields).await;
+    let fields = json!({ "cron": "* * * * * ?", "calendar": "holidays" });
+    let strange = api.make_task(&app, "of the future", "job", fields).await;
+    first.process.sigterm(20).await;
+    let database = &world.database;
+    let own: String = database.query("SELECT body FROM calendar", |row| row.try_get_by_index(0)).await.remove(0);
+    let later = own.replacen('{', r#"{"moons": [], "#, 1);
+    database.execute(&format!("UPDATE calendar SET body = '{later}'")).await;
+    database.execute(&format!("DELETE FROM task_log WHERE task_id = {strange}")).await;
+    database.execute(&format!("UPDATE task SET next_fire_at = 1000 WHERE id = {strange}")).await;
+
+    let node = world.node("b", &[]).await;
+    let fake = FakeExecutor::start(&app, &node.url, &["job"], true).await;
+    world.await_successes(plain, 5).await;
+    assert_eq!(database.logs_of(strange).await, [], "without its calendar");
+    assert!(node.process.log().contains("a calendar cannot be read"), "{}", node.process.log_digest());
+    database.execute(&format!("UPDATE calendar SET body = '{own}'")).await;
+    world.await_successes(strange, 2).await;
+    drop(fake);
+}
+
+/// Its runs start at its end; what else people set reaches the node.
+async fn a_window_that_cannot_be_read_holds_its_runs_and_no_other_rule(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", &[]).await;
+    let api = world.api();
+    let (held, free) = (api.make_app("retail", "orders").await, api.make_app("finance", "ledger").await);
+    for (name, app) in [("e1", &held), ("e2", &free)] {
+        world.executor(name, app).await;
+    }
+    let (starts_at, ends_at) = (now_ms() + 8_000, now_ms() + 14_000);
+    let window = json!({ "starts_at": starts_at, "ends_at": ends_at, "action": "skip" });
+    api.expect(201, Method::POST, "/tenants/retail/maintenance", Some(&window)).await;
+    world.database.execute("UPDATE maintenance_window SET action = 'ask_the_future'").await;
+    world.database.execute("UPDATE rule_version SET version = version + 1").await;
+    let is_told = || async { when(node.process.log().contains("action of a later release")) };
+    await_until("the node reads it", 20, is_told).await;
+    let fields = json!({ "cron": "* * * * * ?" });
+    let held = api.make_task(&held, "every second", "tick", fields.clone()).await;
+    let free = api.make_task(&free, "every second", "tick", fields).await;
+    let after = |task| {
+        format!("SELECT COUNT(*) FROM task_log WHERE task_id = {task} AND status = 10 AND fire_time > {ends_at}")
+    };
+    for task in [held, free] {
+        await_until("it fires after the window", 40, || async { when(world.database.number(&after(task)).await >= 2) })
+            .await;
+    }
+    let within = |row: &&LogRow| (starts_at + 1_000..ends_at).contains(&row.fire_time);
+    for (task, is_held) in [(held, true), (free, false)] {
+        let rows = world.database.logs_of(task).await;
+        let rows: Vec<&LogRow> = rows.iter().filter(within).collect();
+        assert!(!rows.is_empty());
+        assert!(
+            rows.iter().all(|row| row.status == Status::Succeeded && (row.started_at >= ends_at) == is_held),
+            "{rows:?}"
+        );
+    }
 }

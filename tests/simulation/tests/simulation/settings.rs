@@ -96,7 +96,7 @@ pub const LEAD_MS: i64 = 3_000;
 const LONG_LEAD_MS: i64 = 12_000;
 
 /// How far ahead logs are written, ms.
-const AHEAD_MS: i64 = 60_000;
+pub const AHEAD_MS: i64 = 60_000;
 
 /// The same where a long outage outlasts what was written, ms.
 const SHORT_AHEAD_MS: i64 = 20_000;

@@ -24,6 +24,9 @@ const SHORT_LEAD_MS: i64 = 500;
 /// Place of the serial task.
 const SERIAL: usize = 7;
 
+/// Place of the task that is never repeated, and takes long.
+const ONCE_AND_SLOW: usize = 5;
+
 /// Place of the task with a fixed delay.
 const AFTER_A_DELAY: usize = 11;
 
@@ -194,6 +197,18 @@ fn an_edit_whose_node_dies_loses_no_fire() {
 fn what_a_node_had_that_dies_again_and_again_goes_to_others() {
     let crashes = (0..15).map(|time| at(30_000 + 2_040 * time, Fault::Crash { node: 0, down: 2_000 }));
     keeps("P10", LONG_LEAD_MS, &crashes.collect::<Vec<_>>());
+}
+
+/// What a stop revoked from an executor that nobody reaches is found never to have started only after the task was started
+/// again: it ends all the same.
+#[test]
+fn what_a_stop_revoked_stays_so_after_the_next_start() {
+    let plan = [
+        at(38_768, Fault::Island { executor: 0, down: 31_419 }),
+        at(41_351, Fault::Pause { node: 0, down: 29_689 }),
+        at(42_332, Fault::Restart { task: ONCE_AND_SLOW, down: 8_266 }),
+    ];
+    keeps("P2 a stopped task", TWELVE_SECONDS, &plan);
 }
 
 /// A run of the old definition that is given up while the new one's chain goes on: a watermark

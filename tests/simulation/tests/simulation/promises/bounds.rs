@@ -9,8 +9,8 @@ use carillon_simulation::store::Bounded;
 /// A batch that was chosen before its node knew the bound is dispatched within this time, ms.
 const CHOSEN_BEFORE_MS: i64 = 1_000;
 
-/// The same while something is out of order: its statements are tried again.
-const CHOSEN_BEFORE_IN_TROUBLE_MS: i64 = 12_000;
+/// The same while something is out of order: its statements are tried again after their time-out, of 8 s each.
+const CHOSEN_BEFORE_IN_TROUBLE_MS: i64 = 20_000;
 
 impl Evidence<'_> {
     /// Each bound, from when every node knew it until it was changed.

@@ -4,7 +4,7 @@
 use super::Evidence;
 use crate::operations::Operation;
 use carillon::domain::rules::WindowAction;
-use carillon::domain::task::{BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, TaskSpec};
+use carillon::domain::task::{BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Reason, Run, Status};
 use carillon_protocol::{RunKey, RunStatus};
 use carillon_simulation::executor::Stopped;
@@ -75,8 +75,10 @@ impl Evidence<'_> {
             (Status::Cancelled, Reason::TaskStopped | Reason::TaskEdited | Reason::TaskPaused) => {
                 // A copy that comes back after a stop is called edited, too.
                 let fits = |started: bool| !started || run.reason == Reason::TaskEdited;
-                // What a person or a parent started may have gone over to the definition that ended it.
-                let after = if run.trigger.is_scheduled() { run.revision } else { 1 };
+                // What a person or a parent started, and a link of a delay's chain, may have gone over to the definition that ended
+                // it.
+                let goes_over = !run.trigger.is_scheduled() || spec.schedule == ScheduleKind::FixedDelay;
+                let after = if goes_over { 1 } else { run.revision };
                 let mut changes = self.state.changes.iter().filter(|c| c.task == run.task_id && c.revision > after);
                 let ended_at = self.clock.last(row.finished_at);
                 let by = changes.any(|c| fits(c.started) && c.at <= ended_at + BEFORE_MS);

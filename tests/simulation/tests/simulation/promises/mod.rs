@@ -379,7 +379,9 @@ impl Evidence<'_> {
                 // What was told to stop and fails has been stopped.
                 RunStatus::Failed => matches!(end.reason, Reason::HandlerFailed | Reason::CancelledManually),
                 RunStatus::NotStarted => {
+                    // What a change of its task had taken back ends so.
                     matches!(end.reason, Reason::GivenBack | Reason::Covered | Reason::CancelledManually)
+                        || end.reason.is_revocation()
                 }
                 RunStatus::Abandoned => {
                     matches!(end.reason, Reason::Abandoned | Reason::Covered | Reason::CancelledManually)

@@ -4,6 +4,7 @@
 use super::Evidence;
 use super::turns::{Going, bound_of};
 use crate::faults::{Fault, Planned};
+use crate::settings::{AHEAD_MS, OFFLINE_AFTER_MS};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Run, TaskId, Trigger};
 use carillon_simulation::executor::Start;
@@ -86,15 +87,32 @@ impl Evidence<'_> {
         away
     }
 
-    /// P10: the dispatch lead is longer than the offline time-out, and only one of several nodes is out of order.
+    /// Deaths of nodes since what is due then could be written. Each can keep the lease for as long as that lives.
+    fn deaths_before(&self, due_at: i64) -> usize {
+        let from = due_at - self.world.shape.ahead_ms - OFFLINE_AFTER_MS - self.world.began;
+        let until = due_at - self.world.began;
+        let dies =
+            |planned: &&Planned| planned.node_that_dies().is_some() && planned.at <= until && planned.until() >= from;
+        self.world.faults.iter().filter(dies).count()
+    }
+
+    /// P10: the dispatch lead is longer than the offline time-out, and only one of several nodes is out of order, while no other
+    /// is stopped.
     fn only_one_node_dies(&self, start: &Start) -> bool {
         let due_at = self.due_at(start);
         let mut dead = self.disturbances(due_at, due_at + ON_TIME_MS);
-        let first = dead.next().and_then(Planned::node_that_dies);
+        let death = dead.next();
+        let first = death.and_then(Planned::node_that_dies);
+        let is_stopped_meanwhile = |planned: &Planned| {
+            let meanwhile = death.is_some_and(|death| planned.at <= death.until() && death.at <= planned.until());
+            meanwhile && matches!(planned.fault, Fault::Stop { .. })
+        };
         self.world.shape.has_long_lead()
             && self.world.nodes.len() > 1
             && self.has_begun(due_at)
             && first.is_some()
+            && !self.world.faults.iter().any(is_stopped_meanwhile)
+            && (self.world.shape.ahead_ms >= AHEAD_MS || self.deaths_before(due_at) <= 1)
             && dead.all(|planned| planned.node_that_dies() == first)
     }
 }
