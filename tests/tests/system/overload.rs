@@ -6,7 +6,7 @@ use carillon_tests::fires::assert_all;
 use carillon_tests::node::TOKEN;
 use carillon_tests::slow::SlowDatabase;
 use carillon_tests::wait::{sample, when};
-use carillon_tests::{Fires, Kind, Status, World, await_until, http, now_ms, pass};
+use carillon_tests::{Fires, Kind, Node, Status, World, await_until, http, now_ms, pass};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -25,6 +25,12 @@ const WATCHED_S: f64 = 15.0;
 
 /// Fires of the other tenant may start so late, ms: far less than the others wait, far more than a busy machine takes.
 const LATE_MAX_MS: i64 = 5_000;
+
+/// Runs per second that a node carries at least in an overload, on the slow database: one that commits nothing carries none.
+const CARRIED_MIN: i64 = 20;
+
+/// What a debug build with a thousand runs in memory is well under, MB.
+const RESIDENT_MAX_MB: u64 = 300;
 
 /// Tasks that are added at a time, until there are too many.
 const MORE: i64 = 1_000;
@@ -110,7 +116,10 @@ async fn more_is_due_than_a_node_carries(kind: Kind) {
     let told = api.get("/nodes").await["this"]["overload"].clone();
     assert!(told["since"].as_i64().is_some_and(|since| since > from), "{told}");
     assert!(node.process.log().contains("overloaded: more is due than"), "{}", node.process.log_digest());
+    let began = now_ms();
     assert_bounded_memory(&node.url, 5.0).await;
+    assert_carries(&world, template, began).await;
+    assert!(resident_mb(&node) < RESIDENT_MAX_MB, "{} MB", resident_mb(&node));
     assert_on_time(&world, other, from).await;
     assert!(is_overloaded().await, "it is over too early");
 
@@ -124,6 +133,36 @@ async fn more_is_due_than_a_node_carries(kind: Kind) {
     for task in template..template + 20 {
         assert_accounted_for(&world, task).await;
     }
+    assert_all_accounted_for(&world, template).await;
+}
+
+/// The overload goes on, and so does the work: of what had been offered by then, at least this many per second succeed. A page
+/// of claims takes a second or two on the slow database.
+async fn assert_carries(world: &World, template: i64, since: i64) {
+    let carried =
+        format!("SELECT COUNT(*) FROM task_log WHERE task_id >= {template} AND status = 10 AND started_at >= {since}");
+    let seconds = (now_ms() - since) / 1_000;
+    let carried = world.database.number(&carried).await;
+    assert!(carried >= CARRIED_MIN * seconds, "{carried} in {seconds} s");
+}
+
+fn resident_mb(node: &Node) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", node.process.pid())).expect("the node runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1_024
+}
+
+/// Every fire of each of the tasks has a row, and each row has ended for a reason.
+async fn assert_all_accounted_for(world: &World, template: i64) {
+    let gaps = format!(
+        "SELECT COUNT(*) FROM (SELECT task_id FROM task_log WHERE task_id >= {template} GROUP BY task_id \
+         HAVING COUNT(*) * 1000 <> MAX(fire_time) - MIN(fire_time) + 1000) t"
+    );
+    assert_eq!(world.database.number(&gaps).await, 0, "tasks lack rows of fires");
+    let open = format!(
+        "SELECT COUNT(*) FROM task_log WHERE task_id >= {template} AND status <> 10 AND (finished_at = 0 OR reason = '')"
+    );
+    assert_eq!(world.database.number(&open).await, 0, "runs end without a reason");
 }
 
 /// `count` copies of a task, named by the numbers from `first` on, which fire from now on.
