@@ -166,7 +166,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             let changes: Vec<Transition> = runs.iter().map(returned_to_all).collect();
             let now = self.store.change(&changes).await?.len();
             moved += now;
-            if now == 0 {
+            if runs.len() < BATCH_MAX || now == 0 {
                 break;
             }
         }

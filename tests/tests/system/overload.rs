@@ -130,14 +130,10 @@ async fn more_is_due_than_a_node_carries(kind: Kind) {
     assert!(node.process.log().contains("no longer overloaded"), "{}", node.process.log_digest());
     assert!(api.get("/nodes").await["this"]["overload"].is_null());
     world.settle_and_check().await;
-    for task in template..template + 20 {
-        assert_accounted_for(&world, task).await;
-    }
     assert_all_accounted_for(&world, template).await;
 }
 
-/// The overload goes on, and so does the work: of what had been offered by then, at least this many per second succeed. A page
-/// of claims takes a second or two on the slow database.
+/// The overload goes on, and so does the work: of what is offered, at least so many per second succeed.
 async fn assert_carries(world: &World, template: i64, since: i64) {
     let carried =
         format!("SELECT COUNT(*) FROM task_log WHERE task_id >= {template} AND status = 10 AND started_at >= {since}");
@@ -160,7 +156,7 @@ async fn assert_all_accounted_for(world: &World, template: i64) {
     );
     assert_eq!(world.database.number(&gaps).await, 0, "tasks lack rows of fires");
     let open = format!(
-        "SELECT COUNT(*) FROM task_log WHERE task_id >= {template} AND status <> 10 AND (finished_at = 0 OR reason = '')"
+        "SELECT COUNT(*) FROM task_log WHERE task_id >= {template} AND status <> 10 AND (status < 10 OR reason = '')"
     );
     assert_eq!(world.database.number(&open).await, 0, "runs end without a reason");
 }

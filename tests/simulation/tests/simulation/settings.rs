@@ -146,7 +146,7 @@ pub fn engine(shape: &Shape) -> EngineSettings {
             abandon_after_ms: ABANDON_AFTER_MS,
             kept_going_ms: 2 * OFFLINE_AFTER_MS,
             misfire_after_ms: MISFIRE_AFTER_MS,
-            // Fewer than run at once after a burst: what is lost must be found behind what is well. Few rounds go over all of them.
+            // Fewer than run at once after a burst: what is lost must be found behind what is well.
             page_rows: 8,
         },
         housekeeping: HousekeepingSettings { retain_ms: 86_400_000, lease_ttl_ms: 70_000 },
