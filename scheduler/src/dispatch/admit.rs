@@ -97,8 +97,10 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
             return;
         }
         let now = self.clock.now_ms();
+        // Since the clock was set back it may be due much later than it was when it began to wait.
+        let at = |run: Run| (run.due_time.max(now), run);
         if !come.is_empty() {
-            self.queue.push_at(self.queue.blocked.leave_for(&come).into_iter().map(|run| (now, run)));
+            self.queue.push_at(self.queue.blocked.leave_for(&come).into_iter().map(at));
         }
         let looked = self.queue.blocked.look(now, self.settings.early_ms(), &self.queue.under_way());
         if !looked.to_note.is_empty()
@@ -107,7 +109,7 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
             tracing::warn!(%error, runs = looked.to_note.len(), "rows do not say what their runs wait for");
         }
         self.change(looked.covered.into_iter().map(|(run, by)| covered(run, by, now)).collect()).await;
-        self.queue.push_at(looked.again.into_iter().map(|run| (now, run)));
+        self.queue.push_at(looked.again.into_iter().map(at));
     }
 
     /// What did not get a permit waits, is discarded, or has earlier runs stopped for it. It counts as under way until it

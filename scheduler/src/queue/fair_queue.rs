@@ -7,6 +7,7 @@
 //!                                        (priority, due time, id)
 //! ```
 
+use crate::domain::clock_step::CLOCK_STEP_MIN_MS;
 use crate::domain::{LogId, Run, TenantId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -36,6 +37,8 @@ pub struct FairQueue {
     /// Tenants with due runs, whose turn is next in front.
     turns: VecDeque<TenantId>,
     under_way: usize,
+    /// What the last take went by, epoch ms.
+    taken_until: i64,
 }
 
 #[derive(Default)]
@@ -103,6 +106,10 @@ impl FairQueue {
     /// first. Those that have their share under way are passed over; returns whether there were
     /// any. They are few: each has at least [`UNDER_WAY_FLOOR`] under way.
     pub fn take(&mut self, until: i64, max: usize) -> (Vec<Run>, bool) {
+        if until < self.taken_until - CLOCK_STEP_MIN_MS {
+            self.start_over();
+        }
+        self.taken_until = until;
         self.ripen(until);
         let mut taken = Vec::new();
         let (mut passed_over, mut in_a_row) = (false, 0);
@@ -181,6 +188,14 @@ impl FairQueue {
             tenant.under_way > 0
         });
         std::mem::take(&mut self.runs).into_values().collect()
+    }
+
+    /// As if all had just come: the clock was set back. By the time before, what is due may be far from it, and what was put off
+    /// for a moment would wait until then.
+    fn start_over(&mut self) {
+        self.turns.clear();
+        self.tenants.values_mut().for_each(|tenant| tenant.due.clear());
+        self.waiting = self.runs.values().map(|run| Reverse((run.due_time, run.id))).collect();
     }
 
     /// Moves what is to be looked at by `until` to its tenant's due runs.

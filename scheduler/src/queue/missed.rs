@@ -115,7 +115,10 @@ impl<S: ClaimStore + PlanStore + ?Sized> MissedRuns<S> {
     async fn learn(&self, runs: &[&Run], now: i64, policies: &mut Policies) -> Result<()> {
         let is_known = |run: &Run| {
             let policy = policies.get(&run.task_id);
-            policy.is_some_and(|known| run.fire_time < known.left_out_before || now - known.read_at < KNOWN_MS)
+            // By the time before the clock was set back more was missed.
+            policy
+                .filter(|known| known.read_at <= now)
+                .is_some_and(|known| run.fire_time < known.left_out_before || now - known.read_at < KNOWN_MS)
         };
         let mut since: BTreeMap<TaskId, i64> = BTreeMap::new();
         for run in runs.iter().filter(|run| !is_known(run)) {
@@ -139,7 +142,8 @@ impl<S: ClaimStore + PlanStore + ?Sized> MissedRuns<S> {
                 let (from, place) = (since.get(&id).copied().unwrap_or(i64::MIN), (wanted - unwritten) as i64);
                 questions.push(MissedQuestion { task: id, from, until, place });
             }
-            let left_out_before = if none_left { i64::MAX } else { i64::MIN };
+            // What is written later may be missed later, too, and nothing stands for it then.
+            let left_out_before = if none_left { until } else { i64::MIN };
             policies.insert(id, Policy { task, left_out_before, read_at: now });
         }
         for (task, fire_time) in self.store.missed_at(&questions, due_before).await? {

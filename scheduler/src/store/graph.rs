@@ -1,6 +1,7 @@
 //! The neighbours of a task: what it follows, what follows it.
 
 use super::dialect::{Kind, Sql};
+use super::links::known_outcome;
 use super::row::{Column, Read, column, from_row};
 use super::values::list;
 use super::{Activity, Result, SqlStore, TaskState};
@@ -144,9 +145,11 @@ impl SqlStore {
              p.tenant_id = {{2}} ORDER BY p.id LIMIT {LINKS_MAX}"
         );
         let from = list(ACTION, from.iter())?;
-        let found: Vec<(TaskId, TaskId, ParentOutcome)> =
+        let found: Vec<(TaskId, TaskId, String)> =
             self.query(ACTION, &Sql::new(self.backend, &text), [from.into(), tenant_id.into()]).await?;
-        Ok(found.into_iter().map(|(from, to, on)| (GraphLink { from, to }, on)).collect())
+        // What a later release wrote is not shown.
+        let known = found.into_iter().filter_map(|(from, to, on)| Some((GraphLink { from, to }, known_outcome(on)?)));
+        Ok(known.collect())
     }
 
     async fn graph_tasks(&self, ids: &[TaskId], now: i64) -> Result<Vec<GraphTask>> {

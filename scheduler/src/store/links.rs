@@ -1,13 +1,14 @@
 //! Parents of tasks.
 
-use super::row::from_row;
+use super::row::{Read, column, from_row};
 use super::sql::ID;
 use super::sql_store::Transaction;
 use super::values::{list, to_word};
-use super::{Result, SqlStore, StoreError, TaskView};
+use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
 use crate::domain::links::{cycle, knots};
 use crate::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use crate::domain::{AppId, FieldError, FieldRefusal, Owner, Status, TaskId, TenantId};
+use sea_orm::QueryResult;
 use std::collections::{BTreeSet, HashMap};
 
 statements!(
@@ -21,6 +22,9 @@ statements!(
 
 const ACTION: &str = "set the parents of a task";
 
+/// What reading them is called in errors.
+const READ: &str = "read the parents of tasks";
+
 /// Every link of a tenant.
 const LINKS: &str = "SELECT child_id, parent_id FROM task_parent WHERE tenant_id = {1}";
 
@@ -30,10 +34,20 @@ struct ParentRow {
     app_id: AppId,
     name: String,
     app: String,
-    on_outcome: ParentOutcome,
+    /// `None` for one of a later release.
+    on: Option<ParentOutcome>,
 }
 
-from_row!(ParentRow { child_id, app_id, name, app, on_outcome });
+from_row!(ParentRow { child_id, app_id, name, app, on = outcome });
+
+fn outcome(row: &QueryResult) -> Read<Option<ParentOutcome>> {
+    Ok(known_outcome(column(row, "on_outcome")?))
+}
+
+/// The outcome of this word; `None` for one of a later release.
+pub(super) fn known_outcome(word: String) -> Option<ParentOutcome> {
+    serde_json::from_value(serde_json::Value::String(word)).ok()
+}
 
 impl SqlStore {
     /// Makes the task's parents those of its definition. Two edits that would close a cycle
@@ -85,21 +99,22 @@ impl SqlStore {
         tx.execute(&clear, [task.into()]).await.map(drop)
     }
 
-    /// Fills in the parents of listed tasks.
-    pub(super) async fn fill_parents(&self, tasks: &mut [TaskView]) -> Result<()> {
+    /// Fills in the parents of listed tasks. Answers those of them that have a link of a later release.
+    pub(super) async fn fill_parents(&self, tasks: &mut [TaskView]) -> Result<BTreeSet<TaskId>> {
         if tasks.is_empty() {
-            return Ok(());
+            return Ok(BTreeSet::new());
         }
         let ids = list(ACTION, tasks.iter().map(|task| task.id))?;
-        fill(tasks, self.query("read the parents of tasks", &PARENTS_OF_TASKS, [ids.into()]).await?);
-        Ok(())
+        Ok(fill(tasks, self.query(READ, &PARENTS_OF_TASKS, [ids.into()]).await?))
     }
 
-    /// The same in a transaction.
+    /// Fills them in within a transaction.
+    ///
+    /// # Errors
+    /// One of the links is of a later release.
     pub(super) async fn fill_parents_in(&self, tx: &Transaction<'_>, tasks: &mut [TaskView]) -> Result<()> {
         let ids = list(ACTION, tasks.iter().map(|task| task.id))?;
-        fill(tasks, tx.query(&PARENTS_OF_TASKS, [ids.into()]).await?);
-        Ok(())
+        must_be_readable(&fill(tasks, tx.query(&PARENTS_OF_TASKS, [ids.into()]).await?))
     }
 
     async fn find_parent(&self, tx: &Transaction<'_>, owner: Owner, name: &str) -> Result<Option<TaskId>> {
@@ -162,7 +177,7 @@ impl SqlStore {
 
     /// Every link (child, parent) of a tenant's tasks.
     pub async fn links_of_tenant(&self, tenant_id: TenantId) -> Result<Vec<(TaskId, TaskId)>> {
-        self.query("read the parents of tasks", sql!(LINKS), [tenant_id.into()]).await
+        self.query(READ, sql!(LINKS), [tenant_id.into()]).await
     }
 
     async fn closes(&self, tx: &Transaction<'_>, way: &[TaskId]) -> Result<StoreError> {
@@ -173,17 +188,29 @@ impl SqlStore {
     }
 }
 
-fn fill(tasks: &mut [TaskView], rows: Vec<ParentRow>) {
+fn fill(tasks: &mut [TaskView], rows: Vec<ParentRow>) -> BTreeSet<TaskId> {
+    let mut unreadable = BTreeSet::new();
     let mut links: HashMap<TaskId, Vec<_>> = HashMap::new();
     for row in rows {
         links.entry(row.child_id).or_default().push(row);
     }
     for task in tasks {
-        for ParentRow { app_id, name, app, on_outcome, .. } in links.remove(&task.id).into_iter().flatten() {
+        for ParentRow { app_id, name, app, on, .. } in links.remove(&task.id).into_iter().flatten() {
             let name = if app_id == task.owner.app_id { name } else { format!("{app}/{name}") };
-            task.spec.parents.push(ParentLink { task: name, on: on_outcome });
+            match on {
+                Some(on) => task.spec.parents.push(ParentLink { task: name, on }),
+                None => drop(unreadable.insert(task.id)),
+            }
         }
     }
+    unreadable
+}
+
+/// An error if one of these tasks has a link of a later release.
+pub(super) fn must_be_readable(unreadable: &BTreeSet<TaskId>) -> Result<()> {
+    let Some(task) = unreadable.first() else { return Ok(()) };
+    let detail = format!("task {task} follows another one on an outcome that only a later release knows");
+    Err(StoreError::new(StoreErrorKind::Other, READ, detail))
 }
 
 fn refuse(field: &str, refusal: FieldRefusal) -> StoreError {

@@ -2,6 +2,7 @@
 
 use super::conditions::Conditions;
 use super::error::{Result, StoreError};
+use super::links::must_be_readable;
 use super::row::{FromRow as _, Read, column, from_row};
 use super::rows;
 use super::sql_store::SqlStore;
@@ -61,7 +62,15 @@ impl SqlStore {
         while rest.limit > 0 {
             let statement = listed(&views(), access_scope, &rest).finish(self, "ORDER BY t.id", rest.limit);
             let rows = self.fetch(LIST, statement).await?;
-            let read = readable(&rows, filter.id.is_some())?;
+            let mut read = readable(&rows, filter.id.is_some())?;
+            let unreadable = self.fill_parents(&mut read).await?;
+            if filter.id.is_some() {
+                must_be_readable(&unreadable)?;
+            }
+            for task in &unreadable {
+                tracing::error!(task = task.0, "a task has a link of a later release and is not listed");
+            }
+            read.retain(|task| !unreadable.contains(&task.id));
             let left_out = (rows.len() - read.len()) as u64;
             tasks.extend(read);
             match rows.last().filter(|_| rows.len() as u64 == rest.limit) {
@@ -70,7 +79,6 @@ impl SqlStore {
                 None => break,
             }
         }
-        self.fill_parents(&mut tasks).await?;
         Ok(tasks)
     }
 
@@ -98,7 +106,7 @@ impl SqlStore {
             values.extend(filled.map(|name| Value::from(name.as_str())));
             tasks.extend(self.query_raw("find tasks by name", sql.on(self.backend).bind_all(values)).await?);
         }
-        self.fill_parents(&mut tasks).await?;
+        must_be_readable(&self.fill_parents(&mut tasks).await?)?;
         Ok(tasks)
     }
 }

@@ -108,7 +108,8 @@ pub(super) async fn heartbeat(engine: &Engine) -> Option<HeartbeatAck> {
     let request = Request::new(&engine.app(), &engine.node_url, "/openapi/executors/heartbeat", &message);
     let ack = request.try_send().await?.reply::<HeartbeatAck>().data?;
     let mut state = engine.state.lock().unwrap();
-    for key in &ack.cancel {
+    let cancelled = if state.script.obeys { ack.cancel.as_slice() } else { &[] };
+    for key in cancelled {
         state.cancels.push(*key);
         state.held.remove(key);
     }

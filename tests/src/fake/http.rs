@@ -133,6 +133,9 @@ fn accept(message: Dispatch, state: &Mutex<State>) -> Vec<DispatchOutcome> {
 fn cancel(body: &[u8], state: &Mutex<State>) -> io::Result<Vec<u8>> {
     let message: Cancel = serde_json::from_slice(body)?;
     let mut state = state.lock().unwrap();
+    if !state.script.obeys {
+        return Err(io::Error::other("it hears nothing"));
+    }
     let mut outcomes = Vec::new();
     for key in message.runs {
         state.cancels.push(key);

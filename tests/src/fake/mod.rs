@@ -66,11 +66,19 @@ pub struct Script {
     pub auto_results: bool,
     /// Heartbeats go out.
     pub beats: bool,
+    /// It drops and stops what it is told to; else it hears nothing of that.
+    pub obeys: bool,
 }
 
 impl Default for Script {
     fn default() -> Self {
-        Self { on_dispatch: OnDispatch::Accept, on_health: OnHealth::Drop, auto_results: true, beats: true }
+        Self {
+            on_dispatch: OnDispatch::Accept,
+            on_health: OnHealth::Drop,
+            auto_results: true,
+            beats: true,
+            obeys: true,
+        }
     }
 }
 
@@ -247,9 +255,11 @@ impl FakeExecutor {
         .await
     }
 
-    /// Ends a run without sending its result.
+    /// Ends a run, or drops it before it starts, without sending its result.
     pub fn forget(&self, key: RunKey) {
-        self.state().running.remove(&key);
+        let mut state = self.state();
+        state.running.remove(&key);
+        state.held.remove(&key);
     }
 
     /// A heartbeat right now.

@@ -1,10 +1,12 @@
 //! Promise 6: a stopped or edited task fires nothing by its old definition after the call.
 
+use carillon_protocol::{RunKey, RunResult, RunStatus, Verdict};
 use carillon_tests::api::{id_of, ids_of};
+use carillon_tests::fake::result;
 use carillon_tests::fires::assert_all;
 use carillon_tests::proxy::Proxy;
 use carillon_tests::wait::{sample, when};
-use carillon_tests::{Fires, Kind, LogRow, Start, Status, World, await_until, now_ms, now_us, pass};
+use carillon_tests::{FakeExecutor, Fires, Kind, LogRow, Start, Status, World, await_until, now_ms, now_us, pass};
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
@@ -15,6 +17,7 @@ scenario!(stop_with_rows_queued: sqlite mariadb postgres);
 scenario!(a_manual_run_outlives_an_edit: sqlite mariadb postgres);
 scenario!(routing_changed_with_rows_queued: sqlite mariadb postgres);
 scenario!(stop_names_what_an_unreachable_executor_holds: sqlite mariadb);
+scenario!(what_an_edit_could_not_revoke_is_not_lost_to_the_next: sqlite mariadb postgres);
 scenario!(an_edit_is_made_although_its_caller_goes_away: mariadb postgres);
 
 /// H5, H10, X9.
@@ -188,6 +191,36 @@ async fn stop_names_what_an_unreachable_executor_holds(kind: Kind) {
     let others: Vec<_> =
         starts.iter().filter(|start| start.started_at_us > stopped_us && !named.contains(&start.log)).collect();
     assert!(others.is_empty(), "started after the stop and not named {named:?}: {}", sample(&others));
+}
+
+/// An executor that could not be told of an edit says that a run of before has not started: its fire belongs to the edit, and so
+/// to the next one.
+async fn what_an_edit_could_not_revoke_is_not_lost_to_the_next(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", &[("schedulers.before_interval", "12s")]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let fake = FakeExecutor::start(&app, &node.url, &["job"], true).await;
+    let task = api.make_task(&app, "edited", "job", json!({ "cron": "* * * * * ?" })).await;
+    let held = async || world.database.logs(&format!("status = 2 AND due_time > {}", now_ms() + 6_000)).await;
+    await_until("the executor holds something", 30, async || when(held().await.len() > 2)).await;
+    let task_revision = format!("SELECT revision FROM task WHERE id = {task}");
+    let before = world.database.number(&task_revision).await;
+    fake.script(|script| script.obeys = false);
+    let named = ids_of(&api.edit(task, json!({ "params": "2" })).await["unreachable"]);
+    let rows = held().await;
+    let row = rows.iter().find(|row| named.contains(&row.id)).expect("it holds one that is named");
+    let key = RunKey(row.id, row.attempt);
+    fake.forget(key);
+    let not_started = RunResult { started_at: 0, ..result(key, RunStatus::NotStarted) };
+    assert_eq!(fake.send_results(&[not_started]).await, [Verdict::Applied]);
+    let revision = format!("SELECT revision FROM task_log WHERE id = {}", row.id);
+    assert_eq!(world.database.number(&revision).await, before + 1, "its fire belongs to the edit");
+    api.edit(task, json!({ "params": "3" })).await;
+    assert_eq!(world.database.number(&revision).await, before + 2, "and to the next one");
+    fake.script(|script| script.obeys = true);
+    let succeeds = format!("id = {} AND status = 10", row.id);
+    await_until("it runs", 60, async || when(!world.database.logs(&succeeds).await.is_empty())).await;
 }
 
 /// The caller's connection closes in the middle of the transaction: what has begun is carried through, with its audit entry.

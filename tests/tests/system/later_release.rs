@@ -9,6 +9,7 @@ scenario!(a_node_steps_aside_for_a_later_schema: sqlite mariadb postgres);
 scenario!(a_task_that_cannot_be_read_stops_no_other: sqlite mariadb postgres);
 scenario!(a_task_whose_schedule_cannot_be_read_waits: sqlite mariadb postgres);
 scenario!(a_calendar_that_cannot_be_read_stops_no_other_task: sqlite mariadb postgres);
+scenario!(a_link_that_cannot_be_read_stops_no_other_task: sqlite mariadb postgres);
 scenario!(a_window_that_cannot_be_read_holds_its_runs_and_no_other_rule: sqlite mariadb postgres);
 
 async fn a_node_steps_aside_for_a_later_schema(kind: Kind) {
@@ -141,6 +142,45 @@ async fn a_calendar_that_cannot_be_read_stops_no_other_task(kind: Kind) {
     assert!(node.process.log().contains("a calendar cannot be read"), "{}", node.process.log_digest());
     database.execute(&format!("UPDATE calendar SET body = '{own}'")).await;
     world.await_successes(strange, 2).await;
+    drop(fake);
+}
+
+/// What follows its parent waits, its child is not listed, and all others go on.
+async fn a_link_that_cannot_be_read_stops_no_other_task(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let (fires, follows) = (
+        json!({ "cron": "* * * * * ?" }),
+        |parent: &str| json!({ "schedule": "none", "parents": [{ "task": parent, "on": "success" }] }),
+    );
+    let mut tasks = Vec::new();
+    for (parent, child) in [("sales of today", "report of today"), ("sales of the future", "report of the future")] {
+        let parent_id = api.make_task(&app, parent, "job", fires.clone()).await;
+        tasks.push((parent_id, api.make_task(&app, child, "job", follows(parent)).await));
+    }
+    let [(_, plain), (parent, strange)] = tasks[..] else { unreachable!() };
+    let database = &world.database;
+    let set_outcome = async |word: &str| {
+        let set = format!("UPDATE task_parent SET on_outcome = '{word}' WHERE child_id = {strange}");
+        assert_eq!(database.execute(&set).await, 1);
+    };
+    set_outcome("ask_the_future").await;
+    let fake = FakeExecutor::start(&app, &node.url, &["job"], true).await;
+    world.await_successes(parent, 3).await;
+    world.await_successes(plain, 3).await;
+    assert_eq!(database.logs_of(strange).await, [], "by a link that nobody knows");
+    assert!(node.process.log().contains("what follows a run waits"), "{}", node.process.log_digest());
+    let page = api.get("/tasks?search=report").await;
+    let names: Vec<&str> = page["items"].as_array().unwrap().iter().filter_map(|task| task["name"].as_str()).collect();
+    assert_eq!(names, ["report of today"]);
+    let graph = api.get(&format!("/tasks/{parent}/graph")).await;
+    assert!(!graph.to_string().contains("report of the future"), "{graph}");
+    api.expect(500, Method::GET, &format!("/tasks/{strange}"), None).await;
+
+    set_outcome("success").await;
+    world.await_successes(strange, 3).await;
     drop(fake);
 }
 

@@ -117,6 +117,16 @@ fn no_tenant_takes_more_than_its_share_and_urgent_runs_find_room() {
     assert_eq!(order.held(), 700, "what is under way is in memory, too");
 }
 
+/// What was put off by the time before is looked at, and what was due by it is not yet.
+#[test]
+fn when_the_clock_is_set_back_all_goes_by_the_new_time() {
+    let mut order = filled([of(1, 1, 5, 10), of(1, 2, 5, 90_000), of(1, 3, 5, 90_000)]);
+    assert_eq!(ids(&order.take(100_000, 2).0), [1, 2]);
+    order.push(100_250, of(1, 1, 5, 10));
+    assert_eq!(ids(&order.take(1_000, 9).0), [1]);
+    assert_eq!((ids(&order.take(90_000, 9).0), order.len()), (vec![3], 0));
+}
+
 #[test]
 fn removed_entries_leave_nothing_behind() {
     let mut order = filled((0..100).map(|id| of(id, id, 5, 0)));

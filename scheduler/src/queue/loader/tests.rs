@@ -1,7 +1,7 @@
 use super::*;
 use crate::domain::plan::Plan;
 use crate::domain::task::test::task_of;
-use crate::domain::task::{MisfireStrategy, TaskSpec};
+use crate::domain::task::{MisfireStrategy, ScheduleKind, TaskSpec};
 use crate::domain::{LogId, NodeId, TenantId};
 use crate::domain::{Task, TaskId, Trigger};
 use crate::queue::run;
@@ -388,6 +388,30 @@ async fn missed_runs_end_without_being_claimed_and_what_is_due_comes_in_at_once(
     let rows = store.runs.lock().unwrap();
     let ended = rows.values().filter(|run| (run.status, run.reason) == (Status::Expired, Reason::MisfireSkipped));
     assert_eq!(ended.count(), 2_500);
+}
+
+/// Fires without a row stood for an earlier one; when they have theirs, and one of them is missed a moment later, nothing stands
+/// for that one.
+#[tokio::test]
+async fn the_latest_missed_run_is_not_left_out_for_what_stood_for_earlier_ones() {
+    let (store, queue, loader) = loader(50_000).await;
+    let cron = "* * * * * ?".to_owned();
+    let once = TaskSpec {
+        misfire_strategy: MisfireStrategy::FireOnce,
+        schedule: ScheduleKind::Cron,
+        cron,
+        ..TaskSpec::default()
+    };
+    let task = |next_fire_at| Some(Task { revision: fire(0, 0).revision, next_fire_at, ..task_of(once.clone()) });
+    *store.task.lock().unwrap() = task(NOW - 40_000);
+    store.write([fire(1, 60_000)]);
+    loader.load_urgent().await.unwrap();
+    assert_eq!((store.runs.lock().unwrap()[&LogId(1)].status, queue.len()), (Status::Expired, 0));
+    *store.task.lock().unwrap() = task(NOW);
+    store.write([fire(2, 29_950)]);
+    store.passed_ms.store(100, Ordering::Relaxed);
+    loader.load_urgent().await.unwrap();
+    assert_eq!((store.runs.lock().unwrap()[&LogId(2)].status, queue.len()), (Status::Queued, 1));
 }
 
 #[tokio::test]

@@ -88,8 +88,9 @@ pub trait ClaimStore: Send + Sync {
     /// INIT/RETRY → QUEUED for `node`. Answers those that are the node's now, with their new
     /// version; the others went to another node.
     async fn claim(&self, node: NodeId, runs: Vec<Run>, now: i64) -> Result<Vec<Run>>;
-    /// For each question the fire at that place, if there are so many fires that were due before `due_before` (epoch ms), or
-    /// made up for as was not written them in time, and have neither expired nor been cancelled: (task, fire time).
+    /// For each question, at most one of a task, the fire at that place, if there are so many fires that were due before
+    /// `due_before` (epoch ms), or made up for as they were not written in time, and have neither expired nor been cancelled:
+    /// (task, fire time).
     async fn missed_at(&self, questions: &[MissedQuestion], due_before: i64) -> Result<Vec<(TaskId, i64)>>;
     /// INIT → EXPIRED, as if claimed at `now` (ms). Answers those that are so by this call, or an earlier one with the
     /// same instant.

@@ -2,7 +2,7 @@
 
 use crate::faults::{Fault, Planned};
 use crate::settings::LEAD_MS;
-use crate::stories::{SEEDS, at, holds};
+use crate::stories::{SEEDS, TWELVE_SECONDS, at, holds};
 
 /// The database's clock is set back beyond the start of all tasks, while runs with a delay go on.
 #[test]
@@ -81,5 +81,17 @@ fn nothing_is_discarded_by_the_time_before_an_outage() {
 fn who_learns_a_wrong_time_in_a_moment_is_told_the_right_one() {
     for seed in [109_263, 1, 2, 3, 4, 5] {
         holds(seed, LEAD_MS, &[at(38_913, Fault::ClockSet { by: -52_711, undone_after: Some(972) })]);
+    }
+}
+
+/// While the clock is far ahead, runs that wait for others of their task are put off for a moment. When it is set back, that moment
+/// is far, and what is due then holds up what is due now.
+#[test]
+fn what_waits_while_the_clock_is_ahead_goes_on_when_it_is_back() {
+    for seed in [1_726, 1, 2, 3, 4, 5] {
+        for from in [19_017, 39_017, 55_002] {
+            let plan = [at(from, Fault::ClockSet { by: 131_949, undone_after: Some(2_384) })];
+            holds(seed, TWELVE_SECONDS, &plan);
+        }
     }
 }

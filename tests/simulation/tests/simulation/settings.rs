@@ -26,6 +26,8 @@ pub struct Shape {
     pub lead_ms: i64,
     /// How far ahead logs are written, ms.
     pub ahead_ms: i64,
+    /// A fire that is later than this and has no log was missed, ms.
+    pub misfire_after_ms: i64,
     /// The one of the first tenant's executors that is of the release before.
     pub older_executor: Option<usize>,
 }
@@ -39,6 +41,7 @@ impl Default for Shape {
             capacity: 1_000,
             lead_ms: LEAD_MS,
             ahead_ms: AHEAD_MS,
+            misfire_after_ms: MISFIRE_AFTER_MS,
             older_executor: None,
         }
     }
@@ -70,6 +73,7 @@ impl Shape {
             },
             lead_ms: if dice.happens("long lead", 333) { LONG_LEAD_MS } else { LEAD_MS },
             ahead_ms: if dice.happens("little ahead", 400) { SHORT_AHEAD_MS } else { AHEAD_MS },
+            misfire_after_ms: MISFIRE_AFTER_MS,
             older_executor: dice
                 .happens("two releases side by side", 150)
                 .then(|| dice.between("which is of the release before", 0, 1) as usize),
@@ -101,8 +105,8 @@ pub const AHEAD_MS: i64 = 60_000;
 /// The same where a long outage outlasts what was written, ms.
 const SHORT_AHEAD_MS: i64 = 20_000;
 
-/// A fire that is later than this and has no log was missed, ms.
-pub const MISFIRE_AFTER_MS: i64 = 30_000;
+/// What was missed is so late in every seed, ms.
+const MISFIRE_AFTER_MS: i64 = 30_000;
 
 /// Who is silent for so long is offline, ms.
 pub const OFFLINE_AFTER_MS: i64 = 10_000;
@@ -123,21 +127,17 @@ pub const REQUESTS_PER_SECOND: u32 = 2_000;
 
 /// Of the nodes.
 pub fn engine(shape: &Shape) -> EngineSettings {
-    let lead_ms = shape.lead_ms;
+    let Shape { lead_ms, misfire_after_ms, .. } = *shape;
     EngineSettings {
         offline_after_ms: OFFLINE_AFTER_MS,
         hold_past_after_ms: 0,
         queue_capacity: shape.capacity,
-        pregenerate: PregenerateSettings {
-            ahead_ms: shape.ahead_ms,
-            misfire_after_ms: MISFIRE_AFTER_MS,
-            lease_ttl_ms: OFFLINE_AFTER_MS,
-        },
+        pregenerate: PregenerateSettings { ahead_ms: shape.ahead_ms, misfire_after_ms, lease_ttl_ms: OFFLINE_AFTER_MS },
         loader: LoaderSettings { lead_ms, interval_ms: LOADER_MS },
         dispatch: DispatchSettings {
             lead_ms,
             accept_window_ms: ACCEPT_WINDOW_MS,
-            misfire_after_ms: MISFIRE_AFTER_MS,
+            misfire_after_ms,
             waiting_ms: WAITING_MS,
         },
         reaper: ReaperSettings {
@@ -145,7 +145,7 @@ pub fn engine(shape: &Shape) -> EngineSettings {
             offline_after_ms: OFFLINE_AFTER_MS,
             abandon_after_ms: ABANDON_AFTER_MS,
             kept_going_ms: 2 * OFFLINE_AFTER_MS,
-            misfire_after_ms: MISFIRE_AFTER_MS,
+            misfire_after_ms,
             // Fewer than run at once after a burst: what is lost must be found behind what is well.
             page_rows: 8,
         },

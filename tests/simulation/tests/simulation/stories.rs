@@ -8,7 +8,7 @@ use crate::settings::{LEAD_MS, Shape};
 use crate::world::{Setup, World};
 use carillon::domain::quota::Quotas;
 use carillon::domain::task::ScheduleKind;
-use carillon::domain::{LogId, TaskId};
+use carillon::domain::{LogId, Reason, Run, Status, TaskId};
 use carillon_simulation::executor::Start;
 use std::sync::Arc;
 
@@ -197,6 +197,56 @@ fn an_edit_whose_node_dies_loses_no_fire() {
 fn what_a_node_had_that_dies_again_and_again_goes_to_others() {
     let crashes = (0..15).map(|time| at(30_000 + 2_040 * time, Fault::Crash { node: 0, down: 2_000 }));
     keeps("P10", LONG_LEAD_MS, &crashes.collect::<Vec<_>>());
+}
+
+/// A node dies with runs in its queue, and they come back to the others later than what is missed may be.
+#[test]
+fn what_a_dead_node_held_up_was_not_missed() {
+    let shape = Shape { misfire_after_ms: 5_000, ..Shape::default() };
+    for seed in 0..SEEDS {
+        let faults = Some(vec![at(30_000, Fault::Crash { node: 0, down: 30_000 })]);
+        let world =
+            crate::simulate(&Setup { shape: shape.clone(), faults, operations: Some(Vec::new()), ..Setup::of(seed) });
+        let missed = left_out_as_missed(&world);
+        assert!(missed.is_empty(), "seed {seed}: {missed:#?}");
+        assert!(!world.trace.about("-> Init GivenBack", 1).is_empty(), "seed {seed}: nothing was held up");
+    }
+}
+
+/// The clock is set back while the database is away: what is missed by the time before is only late.
+#[test]
+fn nothing_is_missed_by_the_time_before_an_outage() {
+    let plan = [
+        at(20_000, Fault::StoreAway { node: None, down: 45_000 }),
+        at(40_000, Fault::ClockSet { by: -20_000, undone_after: None }),
+    ];
+    for seed in 0..SEEDS {
+        let missed = left_out_as_missed(&simulate(seed, LEAD_MS, &plan));
+        assert!(missed.is_empty(), "seed {seed}: {missed:#?}");
+    }
+}
+
+/// After a long outage fires without a row stand for earlier ones. When they are written, one of them is missed a moment later, and
+/// no other stands for it.
+#[test]
+fn the_latest_missed_fire_runs_though_it_is_missed_only_after_the_others() {
+    let shape = Shape { nodes: 3, tenants: 5, ahead_ms: 20_000, ..Shape::default() };
+    let plan = [
+        at(12_659, Fault::StoreAway { node: None, down: 62_458 }),
+        at(41_610, Fault::CrashAtCommit { node: 2, kinds: 2, down: 640 }),
+        at(60_472, Fault::Crash { node: 1, down: 4_341 }),
+    ];
+    for seed in [3_673, 1, 2, 3, 4, 5] {
+        let (shape, faults) = (shape.clone(), Some(plan.to_vec()));
+        let world = crate::simulate(&Setup { shape, faults, operations: Some(Vec::new()), ..Setup::of(seed) });
+        let broken = promises::check(&world);
+        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+    }
+}
+
+fn left_out_as_missed(world: &World) -> Vec<Run> {
+    let is_left_out = |run: &&Run| run.status == Status::Expired && run.reason == Reason::MisfireSkipped;
+    world.store.inspect(|state| state.logs.values().map(|row| &row.run).filter(is_left_out).cloned().collect())
 }
 
 /// What a stop revoked from an executor that nobody reaches is found never to have started only after the task was started

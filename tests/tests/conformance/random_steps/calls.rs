@@ -5,10 +5,11 @@ use crate::admin::Admin;
 use crate::fixture::{World, node};
 use carillon::domain::permit::{Granted, PermitRequest};
 use carillon::domain::plan::Plan;
+use carillon::domain::routing::UseChange;
 use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Transition};
 use carillon::store::{
-    EndedRun, NewRun, OutboxRound, Result, RunDispatch, Skip, Store, StoreError, StoreErrorKind, TaskChange, TaskView,
-    UnclaimedEnd,
+    Backfill, EndedRun, NewRun, OutboxRound, Result, RunDispatch, Skip, Store, StoreError, StoreErrorKind, TaskChange,
+    TaskView, UnclaimedEnd,
 };
 use carillon_protocol::RunResult;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -38,6 +39,11 @@ pub enum Call {
     Skip(TaskView, Skip),
     Restore(TaskView, i64),
     Redefine(TaskChange),
+    Backfill(Backfill, i64),
+    /// With ids for what is written.
+    Advance(Backfill, Vec<LogId>, i64),
+    Use(Vec<UseChange>, i64),
+    Purge(i64),
 }
 
 /// What comes of one.
@@ -106,6 +112,10 @@ impl Call {
             Self::Restore(task, fire_time) => {
                 admin.restore_fire(task, *fire_time, true, NOW).await.map(|()| Answer::Count(0))
             }
+            Self::Backfill(one, at) => admin.create_backfill(one, *at).await.map(|()| Answer::Count(0)),
+            Self::Advance(one, ids, at) => advanced(store.as_ref(), one, ids, *at).await,
+            Self::Use(changes, id) => store.add_uses(changes, &|| *id).await.map(|()| Answer::Count(0)),
+            Self::Purge(before) => store.purge(*before, 1_000).await.map(Answer::Count),
             Self::Redefine(change) => admin
                 .apply(&[], std::slice::from_ref(change), NOW)
                 .await
@@ -184,6 +194,12 @@ async fn followed(store: &dyn Store, ended: &[EndedRun], ids: &[LogId], now: i64
     }
     in_order(&mut round);
     Ok(Answer::Said(format!("{round:?}")))
+}
+
+async fn advanced(store: &dyn Store, of: &Backfill, ids: &[LogId], now: i64) -> Result<Answer> {
+    let used = AtomicUsize::new(0);
+    let new_id = || ids[used.fetch_add(1, Ordering::Relaxed) % ids.len()];
+    store.advance(of, &new_id, now).await.map(|written| Answer::Count(written as u64))
 }
 
 fn in_order(round: &mut OutboxRound) {

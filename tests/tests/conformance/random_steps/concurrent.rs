@@ -2,7 +2,7 @@
 
 use super::calls::{Actor, Answer, Call, End, whole};
 use super::steps::{Step, steps, story};
-use super::{Tasks, Twins, furnished, holds_for, picture};
+use super::{Tasks, Twins, furnished, holds_for, missing, picture};
 use carillon::store::StoreErrorKind;
 use carillon_tests::Kind;
 
@@ -45,7 +45,7 @@ async fn all(calls: &[Call], by: Actor) -> Vec<End> {
 }
 
 /// Makes the calls on a model that has come to the same point, the next one by whom `order` says.
-async fn one_by_one(tasks: Tasks, before: &[Call], calls: &[Vec<Call>; 2], order: &[usize]) -> Outcome {
+async fn one_by_one((tasks, at): (Tasks, i64), before: &[Call], calls: &[Vec<Call>; 2], order: &[usize]) -> Outcome {
     let model = furnished(crate::fixture::World::model().await, tasks).await;
     let by = Actor::of(&model);
     all(before, by.clone()).await;
@@ -57,7 +57,7 @@ async fn one_by_one(tasks: Tasks, before: &[Call], calls: &[Vec<Call>; 2], order
         let (at, part) = parts[*who].next().expect("as many as the order names");
         ends[*who][at].push(part.make(&by).await);
     }
-    Outcome { ends: ends.map(|ends| ends.into_iter().map(whole).collect()), rows: picture(&model, tasks).await }
+    Outcome { ends: ends.map(|ends| ends.into_iter().map(whole).collect()), rows: picture(&model, tasks, at).await }
 }
 
 /// What may end permits is no call of the one while the other asks for some.
@@ -108,7 +108,7 @@ async fn at_once(kind: Kind, before: &[Step], steps: [&[Step]; 2]) {
     leave_permits_alone(right, left);
     let (left, right) =
         tokio::join!(all(&calls[0], Actor::of(&twins.sql)), all(&calls[1], Actor::rival_of(&twins.sql)),);
-    let found = Outcome { ends: [left, right], rows: picture(&twins.sql, twins.tasks).await };
+    let found = Outcome { ends: [left, right], rows: picture(&twins.sql, twins.tasks, twins.clock).await };
     if found.ends.iter().flatten().any(|end| *end == Err(StoreErrorKind::Contention)) {
         // Whoever called would try again.
         return;
@@ -116,7 +116,7 @@ async fn at_once(kind: Kind, before: &[Step], steps: [&[Step]; 2]) {
     let count = |calls: &[Call]| calls.iter().map(|call| call.parts().len()).sum();
     let mut nearest = None;
     for order in orders(count(&calls[0]), count(&calls[1])) {
-        let outcome = one_by_one(twins.tasks, &made, &calls, &order).await;
+        let outcome = one_by_one((twins.tasks, twins.clock), &made, &calls, &order).await;
         if found.is(&outcome) {
             return;
         }
@@ -131,11 +131,6 @@ async fn at_once(kind: Kind, before: &[Step], steps: [&[Step]; 2]) {
         missing(&found.rows, &nearest.rows),
         missing(&nearest.rows, &found.rows)
     );
-}
-
-/// What one picture has and the other does not.
-fn missing(rows: &[String], other: &[String]) -> String {
-    rows.iter().filter(|row| !other.contains(row)).cloned().collect::<Vec<_>>().join("\n")
 }
 
 fn holds(kind: Kind) {

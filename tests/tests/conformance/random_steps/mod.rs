@@ -2,22 +2,25 @@
 
 mod calls;
 mod concurrent;
+mod members;
+mod reads;
 mod steps;
 
 use crate::fixture::{HOME, World, dispatch_of, pause, start, stop, success};
 use calls::{Actor, Call};
 use carillon::domain::permit::{Bounds, PermitRequest};
 use carillon::domain::plan::{Window, plan};
+use carillon::domain::routing::UseChange;
 use carillon::domain::task::{ParentLink, ParentOutcome, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::task_log::STATUSES;
 use carillon::domain::trigger::TRIGGERS;
 use carillon::domain::{AppId, ExecutorId, LogId, Owner, Reason, Run, Status, TaskId, Transition};
-use carillon::store::{Activity, DueRange, NewRun, NewTask, Skip, UnclaimedEnd};
+use carillon::store::{Activity, Backfill, NewRun, NewTask, Skip, TaskChange, TaskView, UnclaimedEnd};
 use carillon_simulation::store::admin::new_task;
 use carillon_tests::Kind;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use std::collections::BTreeSet;
+use reads::reads;
 use steps::{Ask, REASONS, Step, story};
 
 /// Sequences tried with each database.
@@ -69,8 +72,8 @@ async fn furnished(mut world: World, tasks: Tasks) -> World {
 }
 
 /// All that is there of these tasks.
-async fn picture(world: &World, tasks: Tasks) -> Vec<String> {
-    let mut picture = Vec::new();
+async fn picture(world: &World, tasks: Tasks, at: i64) -> Vec<String> {
+    let (mut picture, mut runs) = (Vec::new(), Vec::new());
     for task in tasks {
         picture.push(format!("{:?}", world.task(task).await));
         for mut row in world.rows(task).await {
@@ -79,13 +82,13 @@ async fn picture(world: &World, tasks: Tasks) -> Vec<String> {
             picture.push(format!("{row:?}"));
             let run = &row.dispatched.run;
             picture.push(format!("{:?}", world.admin.attempts(run.tenant_id, run.id).await));
+            runs.push(row.dispatched.run);
         }
         picture.push(format!("watched: {:?}", world.admin.watched(task).await));
         picture.push(format!("permits: {:?}", world.admin.permits(task).await));
     }
     picture.push(format!("to follow: {:?}", world.store.ended(LogId::NONE, 1_000).await.unwrap()));
-    let runs = world.store.claimable(None, DueRange::until(i64::MAX), 1_000).await.unwrap();
-    picture.push(format!("claimable: {:?}", runs.into_iter().map(|run| run.id).collect::<BTreeSet<_>>()));
+    picture.extend(reads(world, tasks, &runs, at).await);
     picture
 }
 
@@ -108,7 +111,14 @@ impl Twins {
     }
 
     async fn compare(&self) {
-        assert_eq!(picture(&self.model, self.tasks).await, picture(&self.sql, self.tasks).await);
+        let (model, sql) = (picture(&self.model, self.tasks, self.clock), picture(&self.sql, self.tasks, self.clock));
+        let (model, sql) = (model.await, sql.await);
+        assert!(
+            model == sql,
+            "only the model has\n{}\nonly the database has\n{}",
+            missing(&model, &sql),
+            missing(&sql, &model)
+        );
     }
 
     /// Every row, as the model has it.
@@ -219,13 +229,48 @@ impl Twins {
                 self.seen().await.map(skip).into()
             }
             Step::Restore { second } => self.seen().await.map(|task| Call::Restore(task, NOW + second * 1_000)).into(),
+            Step::Backfill { second } => {
+                self.seen().await.map(|task| Call::Backfill(self.backfill(&task, *second), at)).into()
+            }
+            Step::Advance { stale } => {
+                let open = self.model.store.open_backfills(10).await.unwrap().into_iter();
+                let seen = open.map(|one| Backfill { next_at: one.next_at - i64::from(*stale), ..one });
+                let ids = || (0..16).map(|_| self.model.id()).collect();
+                seen.map(|one| Call::Advance(one, ids(), at)).collect()
+            }
+            Step::Use { task, executor, floor } => {
+                let (task_id, address) = (self.tasks[*task], format!("http://{executor}"));
+                let change = UseChange { task_id, address, floor: *floor, added: 1, last: at };
+                vec![Call::Use(vec![change], self.model.id())]
+            }
+            Step::Purge { second } => vec![Call::Purge(NOW + second * 1_000)],
             Step::Redefine { to } => self.seen().await.map(|before| Call::Redefine(redefinition(&before, to))).into(),
         }
     }
 
-    async fn seen(&self) -> [carillon::store::TaskView; TASKS] {
+    async fn seen(&self) -> [TaskView; TASKS] {
         let [one, two, three] = self.tasks.map(|task| self.model.task(task));
         [one.await, two.await, three.await]
+    }
+
+    /// Of five seconds.
+    fn backfill(&self, task: &TaskView, second: i64) -> Backfill {
+        let range_from = NOW + second * 1_000;
+        Backfill {
+            id: self.model.id(),
+            tenant_id: task.owner.tenant_id,
+            task_id: task.id,
+            range_from,
+            range_until: range_from + 5_000,
+            next_at: range_from,
+            max_concurrent: 2,
+            params: None,
+            status: "open".to_owned(),
+            written: 0,
+            existing: 0,
+            created_at: NOW,
+            finished_at: 0,
+        }
     }
 
     async fn acquire(&self, pick: u64, stale: bool, ask: Ask) -> Call {
@@ -250,7 +295,12 @@ impl Twins {
     }
 }
 
-fn redefinition(before: &carillon::store::TaskView, to: &Activity) -> carillon::store::TaskChange {
+/// What one picture has and the other does not.
+fn missing(rows: &[String], other: &[String]) -> String {
+    rows.iter().filter(|row| !other.contains(row)).cloned().collect::<Vec<_>>().join("\n")
+}
+
+fn redefinition(before: &TaskView, to: &Activity) -> TaskChange {
     match to {
         Activity { started: true, .. } => start(before),
         Activity { pause_note: Some(note), .. } => pause(before, note),

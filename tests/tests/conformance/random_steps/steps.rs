@@ -30,6 +30,10 @@ pub enum Step {
     Skip { second: i64 },
     Restore { second: i64 },
     Redefine { to: Activity },
+    Backfill { second: i64 },
+    Advance { stale: bool },
+    Use { task: usize, executor: u8, floor: i64 },
+    Purge { second: i64 },
 }
 
 /// How runs ask for permits.
@@ -115,7 +119,17 @@ fn permits() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// So many of all kinds.
+/// What is done beside them.
+fn beside() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => (-8i64..4).prop_map(|second| Step::Backfill { second }),
+        3 => stale().prop_map(|stale| Step::Advance { stale }),
+        1 => (0..TASKS, 0u8..2, 0i64..5).prop_map(|(task, executor, floor)| Step::Use { task, executor, floor }),
+        1 => (0i64..8).prop_map(|second| Step::Purge { second }),
+    ]
+}
+
+/// So many of all kinds that two nodes may take at the same time.
 pub fn steps(count: Range<usize>) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(prop_oneof![3 => planned(), 5 => carried_out(), 2 => permits()], count)
 }
@@ -123,7 +137,9 @@ pub fn steps(count: Range<usize>) -> impl Strategy<Value = Vec<Step>> {
 /// So many after which something is there; in every other story most of what is there is queued, and few people interfere.
 pub fn story(count: Range<usize>) -> impl Strategy<Value = Vec<Step>> {
     let busy = prop_oneof![1 => planned(), 6 => carried_out(), 6 => permits()];
+    let all = prop_oneof![3 => planned(), 5 => carried_out(), 2 => permits(), 2 => beside()];
+    let all = prop::collection::vec(all, count.clone());
     let begun = [Step::WriteAhead { seconds: 7 }, Step::Claim { node: NodeId(1), pick: u64::MAX, stale: false }];
     let busy = prop::collection::vec(busy, count.clone()).prop_map(move |steps| [begun.to_vec(), steps].concat());
-    prop_oneof![steps(count), busy]
+    prop_oneof![all, busy]
 }

@@ -1,22 +1,26 @@
-//! P3 of backfills: their runs come last. Of what there is room for in the memory of a node, a tenant may hold no more for them
-//! than it leaves to all; where it holds more, they wait in the database.
+//! P3 where nodes are full: of what there is room for in the memory of a node, a tenant may hold no more than it leaves to all, times a
+//! weight that grows with the priority of the run; a run that finds no room waits in the database.
 
 use super::Evidence;
 use super::punctuality::{SOON_MS, longest};
-use carillon::domain::{NodeId, Run, TenantId, Trigger};
+use carillon::domain::{NodeId, Run};
 use carillon_simulation::executor::Start;
 use carillon_simulation::store::{Move, Stay};
 use std::collections::BTreeSet;
 
+/// Runs in memory of which no row tells: those that are on their way to executors, and those that wait for others while they are
+/// tried, which count twice.
+const UNSEEN: usize = 12;
+
 impl Evidence<'_> {
-    /// Whether a run of a backfill waited because no node had room for it.
+    /// Whether a run waited because no node had room for it.
     pub fn waits_for_room(&self, run: &Run, start: &Start) -> bool {
-        run.trigger == Trigger::Backfill
-            && self.longest_with_room(run.tenant_id, self.due_at(start), start.at) <= SOON_MS
+        self.longest_with_room(run, self.due_at(start), start.at) <= SOON_MS
     }
 
-    /// The longest time in which one of the nodes would have taken a run of the tenant's backfills.
-    fn longest_with_room(&self, tenant: TenantId, from: i64, until: i64) -> i64 {
+    /// The longest time in which one of the nodes would have taken a run of its tenant and priority.
+    fn longest_with_room(&self, run: &Run, from: i64, until: i64) -> i64 {
+        let weight = usize::try_from(run.priority + 1).unwrap_or(1);
         let goes_on = |stay: &&Stay| stay.from <= until && stay.to >= from;
         let stays: Vec<&Stay> = self.state.stays.all().iter().filter(goes_on).collect();
         let changes = stays.iter().flat_map(|stay| [stay.from, stay.to]);
@@ -24,8 +28,8 @@ impl Evidence<'_> {
         longest(changes.chain(moves), from, until, |at| {
             self.nodes_at(at).into_iter().any(|node| {
                 let held = || stays.iter().filter(|stay| stay.node == node && stay.from <= at && stay.to > at);
-                let room = self.world.shape.capacity.saturating_sub(held().count());
-                held().filter(|stay| stay.tenant == tenant).count() < room
+                let room = self.world.shape.capacity.saturating_sub(held().count() + UNSEEN);
+                held().filter(|stay| stay.tenant == run.tenant_id).count() < room.saturating_mul(weight)
             })
         })
     }

@@ -4,7 +4,6 @@
 
 use super::{CLOCKS_MS, Evidence};
 use crate::faults::Fault;
-use crate::settings::MISFIRE_AFTER_MS;
 use carillon::domain::task::{MisfireStrategy, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Reason, Run, Status, Trigger};
 use carillon_simulation::store::{Claim, LogRow};
@@ -21,7 +20,7 @@ impl Evidence<'_> {
         }
         let (fire, ended) = (row.run.fire_time, row.finished_at);
         let late = ended - row.run.due_time + CLOCKS_MS;
-        if late <= MISFIRE_AFTER_MS {
+        if late <= self.misfire_after_ms() {
             return Some("it was not missed");
         }
         // What would stand for it may have been stopped with the task before it was written.
@@ -34,7 +33,7 @@ impl Evidence<'_> {
                 || other.reason == Reason::Covered
                 || other_ended + CLOCKS_MS >= ended
         };
-        let later = self.fires_between(row, fire + 1, ended - MISFIRE_AFTER_MS + CLOCKS_MS);
+        let later = self.fires_between(row, fire + 1, ended - self.misfire_after_ms() + CLOCKS_MS);
         let later = later.filter(|other| is_there(&other.run, other.finished_at)).count();
         let is = |holds: bool, objection: &'static str| (!holds).then_some(objection);
         match spec.misfire_strategy {
@@ -101,7 +100,7 @@ impl Evidence<'_> {
         let run = &row.run;
         self.state.dispatch_marks.get(&(run.id, 1))?;
         let claim = self.state.claims.get(&run.id)?;
-        let is_late = claim.at - claim.due_time > MISFIRE_AFTER_MS + CLOCKS_MS;
+        let is_late = claim.at - claim.due_time > self.misfire_after_ms() + CLOCKS_MS;
         match run.trigger {
             _ if run.parent_id != LogId::NONE => None,
             // It is due when it is written.
@@ -122,7 +121,7 @@ impl Evidence<'_> {
                 && other.revision == run.revision
                 && (other.trigger == Trigger::Misfire) == (run.trigger == Trigger::Misfire)
         };
-        let until = judged - MISFIRE_AFTER_MS - READ_MS;
+        let until = judged - self.misfire_after_ms() - READ_MS;
         let later = self.fires_between(row, run.fire_time + 1, until).filter(counts).count();
         let is = |holds: bool, objection: &'static str| (!holds).then_some(objection);
         match spec.misfire_strategy {

@@ -12,7 +12,7 @@ mod tenants;
 mod turns;
 
 use crate::faults::{Fault, Planned};
-use crate::settings::{HEARTBEAT_MS, MISFIRE_AFTER_MS, OFFLINE_AFTER_MS};
+use crate::settings::{HEARTBEAT_MS, OFFLINE_AFTER_MS};
 use crate::tasks::Answered;
 use crate::world::World;
 use carillon::domain::task::{Delivery, NEVER, ScheduleKind, TaskSpec};
@@ -186,8 +186,8 @@ impl Evidence<'_> {
         let mut fire = schedule.next_after(from);
         // What the clock passed over when it was set forward has had as long to be written.
         // In a calm world all is written long before it is due.
-        let calm = self.is_calm(stop.at - MISFIRE_AFTER_MS, stop.at);
-        let margin = if calm { WRITTEN_AHEAD_MS } else { MISFIRE_AFTER_MS };
+        let calm = self.is_calm(stop.at - self.misfire_after_ms(), stop.at);
+        let margin = if calm { WRITTEN_AHEAD_MS } else { self.misfire_after_ms() };
         let is_due = |fire: i64| fire <= stop.from - margin && self.clock.last(fire) <= stop.at - margin;
         let mut fires = Vec::new();
         while fire != NEVER && is_due(fire) {
@@ -217,10 +217,15 @@ impl Evidence<'_> {
         }
     }
 
+    fn misfire_after_ms(&self) -> i64 {
+        self.world.shape.misfire_after_ms
+    }
+
     /// Whether it was missed together with so many later ones that it has no row.
     fn is_beyond_what_is_kept(&self, task: TaskId, fire: i64) -> bool {
         let later = self.state.by_fire.range((task, fire + 1, i32::MIN)..(TaskId(task.0 + 1), i64::MIN, i32::MIN));
-        let was_missed = |log: &LogId| IdSource::made_at(*log) - self.state.logs[log].run.fire_time > MISFIRE_AFTER_MS;
+        let late_ms = |log: &LogId| IdSource::made_at(*log) - self.state.logs[log].run.fire_time;
+        let was_missed = |log: &LogId| late_ms(log) > self.misfire_after_ms();
         later.filter(|((_, _, shard), log)| *shard <= 0 && was_missed(log)).count() >= MISSED_KEPT
     }
 
