@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Memory for definitions, bytes (about 50,000 of usual size): those of runs that come up again soon.
 const TASKS_BYTES_MAX: usize = 96 << 20;
 
-/// A bounded cache. An entry is good for fresh runs of its own revision or an earlier one; a run
-/// that is newer, or that was dispatched before, makes it read again.
+/// A bounded cache. An entry is good for fresh runs of its own revision. A run of another one, or one that was dispatched
+/// before, makes it read again: also an earlier one, since the database may have lost the edit (a standby without the last
+/// commits, a backup).
 pub struct TaskCache<S: ?Sized> {
     store: Arc<S>,
     known: Mutex<Recent<TaskId, Arc<Task>>>,
@@ -62,18 +63,18 @@ impl<S: PlanStore + ?Sized> TaskCache<S> {
     /// Those that are known, and the tasks of the others, each once.
     fn known_of(&self, runs: &[Run]) -> (HashMap<TaskId, Arc<Task>>, Vec<TaskId>) {
         // In the order of the tasks, so that the same runs ask the same.
-        let mut needed: BTreeMap<TaskId, i64> = BTreeMap::new();
+        let mut needed: BTreeMap<TaskId, Option<i64>> = BTreeMap::new();
         for run in runs {
             // A run that was dispatched before may have outlived its definition: the stop or edit could
             // not cancel it then. A fresh one cannot: its row was cancelled with the edit.
-            let revision = if run.attempt > 0 { i64::MAX } else { run.revision };
-            let newest = needed.entry(run.task_id).or_insert(revision);
-            *newest = revision.max(*newest);
+            let revision = (run.attempt == 0).then_some(run.revision);
+            let wanted = needed.entry(run.task_id).or_insert(revision);
+            *wanted = wanted.filter(|wanted| Some(*wanted) == revision);
         }
         let (mut found, mut missing) = (HashMap::new(), Vec::new());
         let mut known = self.lock();
         for (id, revision) in needed {
-            match known.get(id).filter(|task| task.revision >= revision) {
+            match known.get(id).filter(|task| Some(task.revision) == revision) {
                 Some(task) => drop(found.insert(id, task)),
                 None => missing.push(id),
             }

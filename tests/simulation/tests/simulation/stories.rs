@@ -401,6 +401,16 @@ fn a_list_that_is_older_than_the_end_of_a_silence_vouches_for_nothing() {
     }
 }
 
+/// The standby lacks an edit that nodes have seen: what fires goes by the definition that is there.
+#[test]
+fn an_edit_that_is_lost_with_the_last_commits_traps_no_run() {
+    for seed in 0..SEEDS {
+        let edits = (0..4).map(|task| at(24_479, Fault::Edit { task }));
+        let plan: Vec<Planned> = edits.chain([at(28_675, Fault::LostCommits { last: 4_652 })]).collect();
+        holds(seed, LEAD_MS, &plan);
+    }
+}
+
 /// What lost its executor's row with the last commits of the database is not due before its fire.
 #[test]
 fn what_all_trace_is_lost_of_starts_no_earlier() {

@@ -8,7 +8,7 @@ use carillon::domain::task::{BlockStrategy, Delivery, ExpiredStrategy, FailureSt
 use carillon::domain::{LogId, Reason, Run, Status};
 use carillon_protocol::{RunKey, RunStatus};
 use carillon_simulation::executor::Stopped;
-use carillon_simulation::store::{End, LogRow};
+use carillon_simulation::store::{End, LogRow, Redefinition};
 
 /// The last part of a run's life without an end, ms: from when on a fault may have had a say in it.
 const BEFORE_MS: i64 = 5_000;
@@ -81,7 +81,9 @@ impl Evidence<'_> {
                 let after = if goes_over { 1 } else { run.revision };
                 let mut changes = self.state.changes.iter().filter(|c| c.task == run.task_id && c.revision > after);
                 let ended_at = self.clock.last(row.finished_at);
-                let by = changes.any(|c| fits(c.started) && c.at <= ended_at + BEFORE_MS);
+                // The row has the time at which the change was decided; its commit may have come late.
+                let is_by = |c: &Redefinition| c.at <= ended_at + BEFORE_MS || c.from <= row.finished_at;
+                let by = changes.any(|c| fits(c.started) && is_by(c));
                 is(by, "nobody changed its task so")
             }
             (Status::Cancelled, Reason::Covered) => is(blocks(spec, BlockStrategy::CoverEarly), "its task waits"),
