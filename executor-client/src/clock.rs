@@ -45,7 +45,7 @@ pub(crate) struct ClusterClock {
     told_us: AtomicI64,
 }
 
-/// An estimate that falls by more than this means that the cluster clock was set back, and is followed, µs.
+/// An estimate that is behind what was told by more than this means that the cluster clock was set back, and is followed, µs.
 const STEP_BACK_US: i64 = 1_000_000;
 
 impl ClusterClock {
@@ -76,7 +76,13 @@ impl ClusterClock {
     /// Cluster time at an instant that has just been read, epoch µs; `None` before the first reading.
     pub(crate) fn at_us(&self, now: LocalInstant) -> Option<i64> {
         let now = self.cluster.at(now)?;
-        Some(self.told_us.fetch_max(now, Ordering::Relaxed).max(now))
+        let told = self.told_us.fetch_max(now, Ordering::Relaxed);
+        if told > now.saturating_add(STEP_BACK_US) {
+            // Whoever still reads by the time before brings it back: each reader puts it right again.
+            self.told_us.store(now, Ordering::Relaxed);
+            return Some(now);
+        }
+        Some(told.max(now))
     }
 
     /// Cluster time, epoch ms; `None` before the first reading.
@@ -91,13 +97,8 @@ impl ClusterClock {
 
     /// Takes a node's reading (epoch µs) between two local instants.
     pub(crate) fn observe(&self, sent: LocalInstant, received: LocalInstant, cluster_us: i64) {
-        let before = self.cluster.at(received);
         self.cluster.observe(sent, received, cluster_us);
-        let after = self.cluster.at(received);
-        if before.zip(after).is_some_and(|(before, after)| after < before - STEP_BACK_US) {
-            self.told_us.store(UNKNOWN, Ordering::Relaxed);
-        }
-        tracing::trace!(cluster_us = after, error_us = self.cluster.error_us(), "clock.observed");
+        tracing::trace!(cluster_us = self.cluster.at(received), error_us = self.cluster.error_us(), "clock.observed");
     }
 }
 

@@ -126,3 +126,18 @@ fn between_two_exchanges_a_clock_that_is_slewed_fast_lets_nothing_start_early() 
         }
     }
 }
+
+/// A reader that had the time from before the clock was set back, and tells it late.
+#[test]
+fn what_one_reader_tells_late_stops_no_other() {
+    let machine = TestMachine::default();
+    let clock = cluster_clock(&machine);
+    asks_a_node(&machine, &clock, 200);
+    let before_us = clock.now_us().unwrap();
+    let sent = clock.local();
+    clock.observe(sent, clock.local(), before_us - 60 * SECOND_US);
+    clock.told_us.fetch_max(before_us, Relaxed);
+    for _ in 0..2 {
+        assert!(clock.now_us().unwrap() < before_us - 59 * SECOND_US);
+    }
+}

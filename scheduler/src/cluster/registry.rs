@@ -52,10 +52,13 @@ pub struct Seen {
 
 enum What {
     All { online: Vec<Executor>, now: i64 },
-    Changes { pulses: Vec<Pulse>, described: Vec<Executor> },
+    Changes { pulses: Vec<Pulse>, described: Vec<Executor>, now: i64 },
 }
 
 type App = (TenantId, AppId);
+
+/// An executor that could not be reached is left out of routing for this long, ms.
+pub const AVOID_MS: i64 = 5_000;
 
 /// Online executors. Reads never wait for the database.
 #[derive(Default)]
@@ -65,7 +68,7 @@ pub struct Registry {
     snapshots: DashMap<ExecutorId, Snapshot>,
     /// When executors went that were online here, by this machine's own clock.
     gone: DashMap<ExecutorId, Instant>,
-    /// Executors that could not be reached, and until when (ms) routing leaves them out.
+    /// Executors that could not be reached, and when (ms) that was seen.
     avoided: DashMap<ExecutorId, i64>,
     /// Fleets without those.
     trusted: DashMap<App, Trusted>,
@@ -75,6 +78,11 @@ pub struct Registry {
     shapes: AtomicU64,
     departures: AtomicU64,
     read: Mutex<ReadSoFar>,
+}
+
+/// Whether it was seen within [`AVOID_MS`], and not by a clock that was set back since; both in ms.
+fn is_lately(seen_at: i64, now: i64) -> bool {
+    (seen_at..seen_at.saturating_add(AVOID_MS)).contains(&now)
 }
 
 /// A fleet without executors that are avoided.
@@ -88,7 +96,7 @@ struct Trusted {
 /// How far the database has been read.
 #[derive(Debug, Default)]
 struct ReadSoFar {
-    /// Newest heartbeat that is known, ms.
+    /// Newest heartbeat that is known, ms, and not by a clock that was set back since.
     newest: i64,
     /// When everything was read last, ms; none before the first time.
     all_at: Option<i64>,
@@ -116,7 +124,7 @@ impl Registry {
             Some(since) => {
                 let pulses = store.pulses(since).await?;
                 let unknown: Vec<ExecutorId> = pulses.iter().filter(|p| self.is_news(p)).map(|p| p.id).collect();
-                What::Changes { described: store.executors_among(&unknown, alive_since).await?, pulses }
+                What::Changes { described: store.executors_among(&unknown, alive_since).await?, pulses, now }
             }
         };
         Ok(Seen { reading, alive_since, what })
@@ -126,7 +134,9 @@ impl Registry {
     pub fn take(&self, Seen { reading, alive_since, what }: Seen) {
         match what {
             What::All { online, now } => self.take_all(reading, online, alive_since, now),
-            What::Changes { pulses, described } => self.take_pulses(reading, &pulses, described, alive_since),
+            What::Changes { pulses, described, now } => {
+                self.take_pulses(reading, &pulses, described, (alive_since, now));
+            }
         }
     }
 
@@ -154,7 +164,7 @@ impl Registry {
     /// all are: a wrong suspicion must not stop an app.
     pub fn fleet(&self, tenant_id: TenantId, app_id: AppId, now: i64) -> Option<Fleet> {
         let whole = self.fleets.get(&(tenant_id, app_id))?.clone();
-        let avoided = self.avoided.iter().filter(|entry| *entry.value() > now).map(|entry| *entry.key());
+        let avoided = self.avoided.iter().filter(|entry| is_lately(*entry.value(), now)).map(|entry| *entry.key());
         let without: BTreeSet<ExecutorId> = avoided.filter(|id| self.is_of(*id, whole.app())).collect();
         Some(if without.is_empty() || without.len() >= whole.executors().len() {
             whole
@@ -210,14 +220,14 @@ impl Registry {
         self.by_id.iter().map(|entry| Arc::clone(entry.value())).collect()
     }
 
-    /// Leaves an executor out of routing until `until` (ms) or its next heartbeat.
-    pub fn avoid(&self, id: ExecutorId, until: i64) {
-        self.avoided.insert(id, until);
+    /// Leaves an executor out of routing for [`AVOID_MS`] from `now` (ms) on, or until its next heartbeat.
+    pub fn avoid(&self, id: ExecutorId, now: i64) {
+        self.avoided.insert(id, now);
     }
 
     /// Whether routing leaves this executor out at `now` (ms) where there is another.
     pub fn is_avoided(&self, id: ExecutorId, now: i64) -> bool {
-        self.avoided.get(&id).is_some_and(|until| *until > now)
+        self.avoided.get(&id).is_some_and(|seen_at| is_lately(*seen_at, now))
     }
 
     /// Apps (tenant, app) of which an executor has come, or takes what it did not take before, since
@@ -284,7 +294,7 @@ impl Registry {
         // What slower readings could still say of those that have gone, they have said by now.
         read.said_by.retain(|id, said_by| *said_by >= reading || self.by_id.contains_key(id));
         *read = ReadSoFar {
-            newest: newest.unwrap_or(alive_since),
+            newest: newest.unwrap_or(alive_since).min(now),
             all_at: Some(now),
             alive_since,
             said_by: std::mem::take(&mut read.said_by),
@@ -296,7 +306,7 @@ impl Registry {
     }
 
     /// What has changed since, and the descriptions of those that were not known so.
-    fn take_pulses(&self, reading: u64, pulses: &[Pulse], mut online: Vec<Executor>, alive_since: i64) {
+    fn take_pulses(&self, reading: u64, pulses: &[Pulse], mut online: Vec<Executor>, (alive_since, now): (i64, i64)) {
         let described: HashSet<ExecutorId> = online.iter().map(|executor| executor.id).collect();
         let mut gone = HashSet::new();
         for pulse in pulses {
@@ -312,7 +322,7 @@ impl Registry {
         let newest = pulses.iter().map(|pulse| pulse.heartbeat_at).max();
         self.apply(reading, online, gone);
         let mut read = self.read_so_far();
-        read.newest = read.newest.max(newest.unwrap_or(i64::MIN));
+        read.newest = read.newest.max(newest.unwrap_or(i64::MIN)).min(now);
         read.alive_since = alive_since;
     }
 

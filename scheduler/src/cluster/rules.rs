@@ -1,15 +1,19 @@
 //! The rules of tenants and apps, as this node last read them.
 
+use crate::domain::clock_step::CLOCK_STEP_MIN_MS;
 use crate::domain::rules::Rules;
 use crate::domain::silence::{self, Silence};
 use crate::store::{Result, RuleStore};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The rules. Reads never wait.
 #[derive(Debug, Default)]
 pub struct RuleBook {
     rules: ArcSwap<Rules>,
+    /// When they were read, ms.
+    read_at: AtomicI64,
     grace_ms: i64,
     hold_past_after_ms: i64,
 }
@@ -41,7 +45,9 @@ impl RuleBook {
     /// it: another may have postponed some that did not know yet.
     pub async fn refresh(&self, store: &dyn RuleStore, now: i64) -> Result<()> {
         let before = self.now();
-        if store.rule_version().await? != before.version {
+        // By the time before the clock was set back windows were over that are still to come.
+        let was_set_back = now < self.read_at.load(Ordering::Relaxed) - CLOCK_STEP_MIN_MS;
+        if store.rule_version().await? != before.version || was_set_back {
             let after = store.rules(now).await?;
             for window in before.ended_early(&after, now) {
                 let resumed = store.resume(window.tenant_id, window.ends_at, now).await?;
@@ -54,6 +60,7 @@ impl RuleBook {
             }
             say_what_is_held(&before.silences, &after.silences, |silence| silence.is_fresh(now, self.grace_ms));
             self.rules.store(Arc::new(after));
+            self.read_at.store(now, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -83,5 +90,48 @@ fn say_what_is_held(before: &[Silence], after: &[Silence], is_fresh: impl Fn(&Si
                 (until - from) / 1_000
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::TenantId;
+    use crate::domain::rules::MaintenanceWindow;
+    use crate::domain::{WindowId, rules::WindowAction};
+    use async_trait::async_trait;
+    use std::collections::HashMap;
+
+    /// A window until 60,000; nothing else ever changes.
+    struct OneWindow;
+
+    #[async_trait]
+    impl RuleStore for OneWindow {
+        async fn rule_version(&self) -> Result<i64> {
+            Ok(1)
+        }
+        async fn rules(&self, now: i64) -> Result<Rules> {
+            let (id, tenant_id, note) = (WindowId(1), TenantId(1), String::new());
+            let action = WindowAction::Postpone;
+            let window = MaintenanceWindow { id, tenant_id, starts_at: 50_000, ends_at: 60_000, action, note };
+            let windows = if window.ends_at > now { vec![window] } else { Vec::new() };
+            Ok(Rules { version: 1, windows: HashMap::from([(tenant_id, windows)]), ..Rules::default() })
+        }
+        async fn witness(&self, _: &Silence) -> Result<bool> {
+            Ok(false)
+        }
+        async fn resume(&self, _: TenantId, _: i64, _: i64) -> Result<u64> {
+            Ok(0)
+        }
+    }
+
+    #[tokio::test]
+    async fn windows_that_were_over_by_a_clock_that_was_set_back_are_still_to_come() {
+        let book = RuleBook::default();
+        let has_window = || book.now().window_at(TenantId(1), 55_000).is_some();
+        book.refresh(&OneWindow, 100_000).await.unwrap();
+        assert!(!has_window());
+        book.refresh(&OneWindow, 40_000).await.unwrap();
+        assert!(has_window());
     }
 }

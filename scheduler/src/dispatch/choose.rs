@@ -64,8 +64,8 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
 
     fn given_since_heartbeats(&self) -> HashMap<ExecutorId, i64> {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        // A newer heartbeat has counted what was given before it.
-        let counts = |id, beat| self.registry.find(id).is_some_and(|executor| executor.heartbeat_at <= beat);
+        // Another heartbeat has counted what was given before it.
+        let counts = |id, beat| self.registry.find(id).is_some_and(|executor| executor.heartbeat_at == beat);
         given.iter().filter(|(id, (beat, _))| counts(**id, *beat)).map(|(id, (_, count))| (*id, *count)).collect()
     }
 
@@ -82,7 +82,7 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
         for (id, count) in known.newly_given {
             let Some(executor) = self.registry.find(id) else { continue };
             let entry = given.entry(id).or_insert((executor.heartbeat_at, 0));
-            if entry.0 < executor.heartbeat_at {
+            if entry.0 != executor.heartbeat_at {
                 *entry = (executor.heartbeat_at, 0);
             }
             entry.1 += count;

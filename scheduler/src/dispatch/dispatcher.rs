@@ -56,9 +56,6 @@ const ASKING_MAX: usize = 4;
 /// After the database failed, the batch is tried again after this long. ms.
 const STORE_PAUSE_MS: i64 = 200;
 
-/// An executor that could not be reached is left out of routing for this long. ms.
-pub(super) const AVOID_MS: i64 = 5_000;
-
 /// A message that is sent now has arrived after this long. ms.
 const ARRIVES_MS: i64 = 500;
 

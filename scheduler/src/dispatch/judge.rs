@@ -128,9 +128,12 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
             let ids: Vec<TaskId> = since.iter().map(|(task, _)| *task).collect();
             // Fires that were not written when we looked come after all that were.
             let mut written_until: HashMap<TaskId, i64> = HashMap::new();
-            for task in self.store.tasks(&ids).await? {
+            let tasks = self.store.tasks(&ids).await?;
+            let skipped = self.store.skipped_of(&tasks, due_before).await?;
+            for task in tasks {
+                let cancelled = skipped.get(&task.id).map_or(&[][..], Vec::as_slice);
                 written_until.insert(task.id, task.next_fire_at);
-                overdue.insert(task.id, missed::unwritten(&task, due_before));
+                overdue.insert(task.id, missed::unwritten(&task, due_before, cancelled));
             }
             for some in since.chunks(OVERDUE_TASKS) {
                 for (task, fire_time) in self.store.overdue(some, due_before, OVERDUE_MAX).await? {

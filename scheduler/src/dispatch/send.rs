@@ -1,7 +1,7 @@
 //! Messages to executors, and what they answer.
 
 use super::SendError;
-use super::dispatcher::{AVOID_MS, Dispatcher};
+use super::dispatcher::Dispatcher;
 use super::outgoing::{OutgoingRun, RoutedRun, item, refused};
 use crate::domain::{Executor, ExecutorId};
 use crate::metrics::{METRICS, UNCONFIRMED, UNREACHABLE};
@@ -66,13 +66,13 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
                 Err(error) if may_have_arrived || matches!(error, SendError::Unknown(_)) => {
                     may_have_arrived = true;
                     tracing::warn!(executor = executor.id.0, %error, "dispatch unconfirmed; repeating it");
-                    self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
+                    self.registry.avoid(executor.id, self.clock.now_ms());
                     tokio::time::sleep(RESEND_PAUSE).await;
                 }
                 Err(error) => {
                     tracing::warn!(executor = executor.id.0, address = executor.address, %error, "executor accepts nothing; trying another");
                     METRICS.dispatches.add(UNREACHABLE, outgoing_runs.len() as u64);
-                    self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
+                    self.registry.avoid(executor.id, self.clock.now_ms());
                     return refused(outgoing_runs, executor.id);
                 }
             }
@@ -88,7 +88,7 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
                 DispatchOutcome::Accepted | DispatchOutcome::Duplicate | DispatchOutcome::Cancelled => {}
                 refusal => {
                     if *refusal == DispatchOutcome::ShuttingDown {
-                        self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
+                        self.registry.avoid(executor.id, self.clock.now_ms());
                     }
                     tracing::debug!(log = outgoing.run.id.0, executor = executor.id.0, ?refusal, "run refused");
                     others.push(outgoing);

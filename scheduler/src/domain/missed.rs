@@ -57,12 +57,14 @@ pub fn why_left_out(task: &Task, late: i64, later: usize) -> Option<String> {
     }
 }
 
-/// Missed fires of a task without a log (due before `due_before`, epoch ms), as many as its policy may ask for, latest first.
+/// Missed fires of a task without a log (due before `due_before`, epoch ms), besides those that people cancelled, as many as its
+/// policy may ask for, latest first.
 #[must_use]
-pub fn unwritten(task: &Task, due_before: i64) -> Vec<i64> {
+pub fn unwritten(task: &Task, due_before: i64, cancelled: &[i64]) -> Vec<i64> {
     let most = usize::try_from(task.spec.misfire_max).unwrap_or(0).max(1);
     let fires = std::iter::successors(Some(task.next_fire_at), |at| Some(task.schedule.next_after(*at)));
-    let mut missed: Vec<i64> = fires.take_while(|at| *at < due_before).take(most).collect();
+    let missed = fires.take_while(|at| *at < due_before).filter(|at| !cancelled.contains(at));
+    let mut missed: Vec<i64> = missed.take(most).collect();
     missed.reverse();
     missed
 }
@@ -70,6 +72,8 @@ pub fn unwritten(task: &Task, due_before: i64) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::super::reason::REASONS;
+    use super::super::task::test::task_of;
+    use super::super::task::{ScheduleKind, TaskSpec};
     use super::super::task_log::test::run_of;
     use super::*;
 
@@ -91,6 +95,15 @@ mod tests {
         ] {
             assert!(!is_missed(&other, 90_000, MISFIRE_MS), "{what}");
         }
+    }
+
+    #[test]
+    fn what_people_cancelled_stands_for_no_missed_fire() {
+        let spec = TaskSpec { schedule: ScheduleKind::Cron, cron: "* * * * * ?".to_owned(), ..TaskSpec::default() };
+        let task = Task { next_fire_at: 10_000, ..task_of(TaskSpec { misfire_max: 2, ..spec }) };
+        assert_eq!(unwritten(&task, 13_000, &[]), [11_000, 10_000]);
+        assert_eq!(unwritten(&task, 13_000, &[10_000]), [12_000, 11_000]);
+        assert!(unwritten(&task, 13_000, &[10_000, 11_000, 12_000]).is_empty());
     }
 
     #[test]

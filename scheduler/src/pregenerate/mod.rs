@@ -60,9 +60,6 @@ const REST_TIMES_BEHIND: i64 = 1;
 /// … this.
 const REST_MAX_MS: i64 = 1_000;
 
-/// Most cancelled fires that are read at once; earlier ones are left to the unique index.
-const SKIPPED_MAX: u64 = 10_000;
-
 /// Transactions in one tick at most; the next tick goes on.
 const ROUNDS_MAX: usize = 200;
 
@@ -114,7 +111,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             self.watch.written_ahead(None);
             return Ok(0);
         };
-        let mut round = Round { fence, written: 0, others_at: i64::MIN, ends_at: self.clock.now_ms() + TICK_MAX_MS };
+        let mut round = Round { fence, written: 0, others_at: i64::MIN, ends_at: self.here_ms() + TICK_MAX_MS };
         for _ in 0..ROUNDS_MAX {
             let tasks = self.store.tasks_due(self.until(), &[], TASKS_MAX).await?;
             let ahead = tasks.first().map_or(self.settings.ahead_ms, |task| task.next_fire_at - self.clock.now_ms());
@@ -132,24 +129,23 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
     /// runs that are due. `false` when the lease is lost, or the tick is over.
     async fn write_page(&self, round: &mut Round, tasks: Vec<Task>, heavy: &[TenantId]) -> Result<bool> {
         for tasks in self.transactions(tasks) {
-            let began = self.clock.now_ms();
-            if !heavy.is_empty() && began >= round.others_at {
+            if !heavy.is_empty() && self.here_ms() >= round.others_at {
                 if !self.write_others(round, heavy).await? {
                     return Ok(false);
                 }
-                round.others_at = self.clock.now_ms() + OTHERS_EVERY_MS;
+                round.others_at = self.here_ms() + OTHERS_EVERY_MS;
             }
-            let began = self.clock.now_ms();
+            let began = self.here_ms();
             if !self.write_fenced(round, &tasks).await? {
                 return Ok(false);
             }
             if self.watch.should_make_way() {
                 let is_behind = self.watch.behind().written_ahead_ms.is_some_and(|ahead| ahead < 0);
                 let times = if is_behind { REST_TIMES_BEHIND } else { REST_TIMES };
-                let rest = ((self.clock.now_ms() - began).max(1) * times).min(REST_MAX_MS);
+                let rest = ((self.here_ms() - began).max(1) * times).min(REST_MAX_MS);
                 tokio::time::sleep(Duration::from_millis(rest.unsigned_abs())).await;
             }
-            if self.clock.now_ms() >= round.ends_at {
+            if self.here_ms() >= round.ends_at {
                 return Ok(false);
             }
         }
@@ -231,7 +227,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             misfire_after_ms: self.settings.misfire_after_ms,
             fires_max: (LOGS_TARGET / tasks.len().max(1)).max(1),
         };
-        let skipped = self.skipped(tasks, window).await?;
+        let skipped = self.store.skipped_of(tasks, now - self.settings.misfire_after_ms).await?;
         let besides = |task: &Task| skipped.get(&task.id).map_or(&[][..], Vec::as_slice);
         let plan = |task| plan_besides(task, window, besides(task), || self.ids.next(now));
         let plans: Vec<_> = tasks.iter().filter_map(plan).collect();
@@ -247,20 +243,9 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         Ok(Some(logs))
     }
 
-    /// Fires that people cancelled among those that were not written in time, by task. It matters only where
-    /// some were missed.
-    async fn skipped(&self, tasks: &[Task], window: Window) -> Result<HashMap<TaskId, Vec<i64>>> {
-        let missed_before = window.now - window.misfire_after_ms;
-        let late = tasks.iter().filter(|task| task.next_fire_at < missed_before);
-        let late: Vec<(TaskId, i64)> = late.map(|task| (task.id, task.next_fire_at)).collect();
-        let mut skipped: HashMap<TaskId, Vec<i64>> = HashMap::new();
-        if late.is_empty() {
-            return Ok(skipped);
-        }
-        for (task, fire_time) in self.store.skipped(&late, missed_before, SKIPPED_MAX).await? {
-            skipped.entry(task).or_default().push(fire_time);
-        }
-        Ok(skipped)
+    /// By this machine's own clock, ms: how long something takes does not depend on whether the database's is set.
+    fn here_ms(&self) -> i64 {
+        self.clock.local_us().div_euclid(1_000)
     }
 
     fn until(&self) -> i64 {

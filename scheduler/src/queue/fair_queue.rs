@@ -22,6 +22,9 @@ pub const UNDER_WAY_MAX: usize = 8_000;
 /// A tenant may have so many under way, whatever the others have.
 pub const UNDER_WAY_FLOOR: usize = 500;
 
+/// A run that is due is put off for no longer than this, ms.
+const PUT_OFF_MAX_MS: i64 = 15_000;
+
 /// The most urgent priority.
 const PRIORITY_MAX: i32 = 9;
 
@@ -96,6 +99,8 @@ impl FairQueue {
             Some(inside) => *inside = run,
             None => {
                 self.tenants.entry(run.tenant_id).or_default().queued += 1;
+                // What is put off for longer is so by a clock that was set back since.
+                let at = at.min(run.due_time.max(self.taken_until + PUT_OFF_MAX_MS));
                 self.waiting.push(Reverse((at, run.id)));
                 self.runs.insert(run.id, run);
             }

@@ -65,8 +65,8 @@ impl<S: ClaimStore + PlanStore + ?Sized> MissedRuns<S> {
     /// Ends those of this share, or of all, for a second at most; returns whether it came to their end.
     pub async fn end(&self, share: Option<Share>) -> Result<bool> {
         let mut policies = self.policies.lock().await;
-        let began = self.clock.now_ms();
-        let mut after = self.rules.held_until(began).unwrap_or(i64::MIN);
+        let began_us = self.clock.local_us();
+        let mut after = self.rules.held_until(self.clock.now_ms()).unwrap_or(i64::MIN);
         loop {
             let now = self.clock.now_ms();
             let due = DueRange { after, until: self.due_before(now) - 1 };
@@ -84,7 +84,7 @@ impl<S: ClaimStore + PlanStore + ?Sized> MissedRuns<S> {
                 // Most of them are to run, or are left to the dispatcher: on past them.
                 after = last;
             }
-            if now - began > LOOK_MS {
+            if self.clock.local_us() - began_us > LOOK_MS * 1_000 {
                 return Ok(false);
             }
         }
@@ -134,8 +134,11 @@ impl<S: ClaimStore + PlanStore + ?Sized> MissedRuns<S> {
         let due_before = self.due_before(now);
         let mut questions = Vec::new();
         // Fires that were not written when we looked come after all that were.
-        for task in self.store.find_tasks(&ids).await?.tasks {
-            let (wanted, unwritten) = (made_up_for(&task), unwritten(&task, due_before).len());
+        let tasks = self.store.find_tasks(&ids).await?.tasks;
+        let skipped = self.store.skipped_of(&tasks, due_before).await?;
+        for task in tasks {
+            let cancelled = skipped.get(&task.id).map_or(&[][..], Vec::as_slice);
+            let (wanted, unwritten) = (made_up_for(&task), unwritten(&task, due_before, cancelled).len());
             let (id, until) = (task.id, task.next_fire_at);
             let none_left = unwritten >= wanted;
             if !none_left {

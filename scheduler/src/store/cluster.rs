@@ -119,7 +119,10 @@ impl ClusterStore for SqlStore {
         let sql = sql!("SELECT heartbeat_at FROM node WHERE id = {1}");
         let found: Vec<i64> = self.query("read the node's own row", &sql, [me.id.into()]).await?;
         let from = found.first().copied().unwrap_or(0);
-        Ok(if from < beat.last - SILENCE_MS { Beat::Restored { from } } else { Beat::Replaced })
+        if from >= beat.last - SILENCE_MS || self.others_lived_on(me.id, beat.last).await? {
+            return Ok(Beat::Replaced);
+        }
+        Ok(Beat::Restored { from })
     }
 
     async fn nodes(&self) -> Result<Vec<NodeState>> {
@@ -161,6 +164,17 @@ impl ClusterStore for SqlStore {
 }
 
 impl SqlStore {
+    /// Whether another node was heard of after about `last` (ms) that had joined before: the database is not older than that, and
+    /// what it lacks of this one was lost in a switch-over.
+    async fn others_lived_on(&self, me: NodeId, last: i64) -> Result<bool> {
+        let sql = sql!(format!(
+            "SELECT COUNT(*) FROM node WHERE id <> {{1}} AND started_at < {{2}} AND heartbeat_at >= {{2}} - {SILENCE_MS} AND \
+             heartbeat_at <= {{now}} + 1000"
+        ));
+        let found: Vec<i64> = self.query("look for nodes that lived on", &sql, [me.into(), last.into()]).await?;
+        Ok(found.first().is_some_and(|count| *count > 0))
+    }
+
     /// Who joined under `name` last, unless they left.
     pub async fn name_holder(&self, name: &str) -> Result<Option<NameHolder>> {
         let now = self.now_us().await? / 1_000;

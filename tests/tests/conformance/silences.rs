@@ -50,6 +50,15 @@ async fn a_node_notices_that_its_heartbeats_are_lost(world: World) {
     assert_eq!(beat(&me, now).await, Beat::Restored { from: old });
     database.execute("DELETE FROM node").await;
     assert_eq!(beat(&me, now).await, Beat::Restored { from: 0 });
+    // Another one was heard of all along: only this row was lost, with the last commits.
+    store.join(&info).await.unwrap();
+    let other = store.join(&NodeInfo { name: "b".to_owned(), ..info.clone() }).await.unwrap();
+    database.execute(&format!("DELETE FROM node WHERE id = {}", me.id)).await;
+    assert_eq!(beat(&me, now).await, Beat::Restored { from: 0 }, "that one has joined since");
+    database.execute(&format!("UPDATE node SET started_at = {old}")).await;
+    assert_eq!(beat(&me, now).await, Beat::Replaced);
+    assert_eq!(beat(&other, now).await, Beat::Renewed);
+    database.execute("DELETE FROM node").await;
 
     // The first that joins after a silence notes it.
     store.join(&info).await.unwrap();

@@ -173,15 +173,31 @@ async fn those_that_are_avoided_are_left_out_while_there_are_others() {
     }
     look(&registry, &store, 100_000).await;
     let there = |now| fleet(&registry, now).executors().iter().map(|executor| executor.id.0).collect::<Vec<_>>();
-    registry.avoid(ExecutorId(2), 105_000);
+    registry.avoid(ExecutorId(2), 100_000);
     assert_eq!((there(104_999), there(105_000)), (vec![1, 3], vec![1, 2, 3]));
+    assert_eq!(there(40_000), [1, 2, 3], "that was before the clock was set back");
     let shape = fleet(&registry, 100_000).shape();
     store.change(1, |executor, _| (executor.heartbeat_at, executor.held) = (100_900, 9));
     look(&registry, &store, 101_000).await;
     let now = fleet(&registry, 101_000);
     assert_eq!((now.shape(), now.executors()[0].held), (shape, 9), "the same shape, today's load");
-    registry.avoid(ExecutorId(1), 105_000);
+    registry.avoid(ExecutorId(1), 100_000);
     assert_ne!(fleet(&registry, 101_000).shape(), shape);
-    registry.avoid(ExecutorId(3), 105_000);
+    registry.avoid(ExecutorId(3), 100_000);
     assert_eq!(there(101_000), [1, 2, 3], "a wrong suspicion must not stop an app");
+}
+
+/// The row of one that has died is by the time before: the others are looked at all the same.
+#[tokio::test]
+async fn a_heartbeat_of_before_the_clock_was_set_back_hides_no_later_one() {
+    let (registry, store) = (Registry::default(), Fake::default());
+    store.put(executor(1, 100_000));
+    store.put(executor(2, 130_000));
+    look(&registry, &store, 100_000).await;
+    store.change(1, |executor, _| (executor.heartbeat_at, executor.held) = (100_100, 7));
+    look(&registry, &store, 101_000).await;
+    assert_eq!(registry.find(ExecutorId(1)).unwrap().held, 7);
+    store.change(1, |executor, _| (executor.heartbeat_at, executor.held) = (101_100, 8));
+    look(&registry, &store, 102_000).await;
+    assert_eq!(registry.find(ExecutorId(1)).unwrap().held, 8);
 }

@@ -125,6 +125,10 @@ fn when_the_clock_is_set_back_all_goes_by_the_new_time() {
     order.push(100_250, of(1, 1, 5, 10));
     assert_eq!(ids(&order.take(1_000, 9).0), [1]);
     assert_eq!((ids(&order.take(90_000, 9).0), order.len()), (vec![3], 0));
+    order.push(900_000, of(1, 4, 5, 10));
+    order.push(900_000, of(1, 5, 5, 890_000));
+    assert_eq!(ids(&order.take(90_000 + PUT_OFF_MAX_MS, 9).0), [4], "put off by who had the time before");
+    assert_eq!(ids(&order.take(890_000, 9).0), [5]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::domain::plan::Plan;
 use crate::domain::{BackfillId, LogId, Task, TaskId, TenantId};
 use crate::store::error::Result;
 use async_trait::async_trait;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Tasks as they were read.
 #[derive(Debug, Default)]
@@ -15,6 +15,9 @@ pub struct FoundTasks {
     /// There, but not in words that this release knows, or without their calendar: they are neither gone nor of use.
     pub unreadable: Vec<TaskId>,
 }
+
+/// Most cancelled fires that are read at once; earlier ones are left to the unique index.
+const SKIPPED_MAX: u64 = 10_000;
 
 /// Asked by `pregenerate/`.
 #[async_trait]
@@ -31,6 +34,19 @@ pub trait PlanStore: Send + Sync {
     /// Fires at or after the instant beside each task, and before `until` (ms), that a person cancelled
     /// before they were claimed: (task, fire time), latest first.
     async fn skipped(&self, since: &[(TaskId, i64)], until: i64, limit: u64) -> Result<Vec<(TaskId, i64)>>;
+    /// Of these tasks' fires that are not written, and are before `until` (ms), those that people cancelled, by task. Asks only
+    /// where there are such fires.
+    async fn skipped_of(&self, tasks: &[Task], until: i64) -> Result<HashMap<TaskId, Vec<i64>>> {
+        let late = tasks.iter().filter(|task| task.next_fire_at < until);
+        let late: Vec<(TaskId, i64)> = late.map(|task| (task.id, task.next_fire_at)).collect();
+        let mut skipped: HashMap<TaskId, Vec<i64>> = HashMap::new();
+        if !late.is_empty() {
+            for (task, fire_time) in self.skipped(&late, until, SKIPPED_MAX).await? {
+                skipped.entry(task).or_default().push(fire_time);
+            }
+        }
+        Ok(skipped)
+    }
     /// In one transaction: checks the fence, moves each watermark that is still where the plan
     /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
     /// one that was cancelled by an edit or a stop, which the new definition takes over. A plan
