@@ -60,6 +60,9 @@ type App = (TenantId, AppId);
 /// An executor that could not be reached is left out of routing for this long, ms.
 pub const AVOID_MS: i64 = 5_000;
 
+/// A heartbeat that is further ahead is from the future, ms: servers of one database differ by less.
+pub const AHEAD_MIN_MS: i64 = 1_000;
+
 /// Online executors. Reads never wait for the database.
 #[derive(Default)]
 pub struct Registry {
@@ -68,6 +71,8 @@ pub struct Registry {
     snapshots: DashMap<ExecutorId, Snapshot>,
     /// When executors went that were online here, by this machine's own clock.
     gone: DashMap<ExecutorId, Instant>,
+    /// Heartbeats from the future, and since when, by this machine's own clock, each has stood there.
+    ahead: DashMap<ExecutorId, (i64, Instant)>,
     /// Executors that could not be reached, and when (ms) that was seen.
     avoided: DashMap<ExecutorId, i64>,
     /// Fleets without those.
@@ -120,9 +125,16 @@ impl Registry {
             (goes_on && is_later).then(|| alive_since.max(read.newest.min(now) - OVERLAP_MS))
         };
         let what = match since {
-            None => What::All { online: store.executors(alive_since).await?, now },
+            None => {
+                let mut online = store.executors(alive_since).await?;
+                online.retain(|executor| self.goes_on(executor.id, executor.heartbeat_at, (alive_since, now)));
+                What::All { online, now }
+            }
             Some(since) => {
-                let pulses = store.pulses(since).await?;
+                let mut pulses = store.pulses(since).await?;
+                pulses.retain(|pulse| {
+                    pulse.gone_at > 0 || self.goes_on(pulse.id, pulse.heartbeat_at, (alive_since, now))
+                });
                 let unknown: Vec<ExecutorId> = pulses.iter().filter(|p| self.is_news(p)).map(|p| p.id).collect();
                 What::Changes { described: store.executors_among(&unknown, alive_since).await?, pulses, now }
             }
@@ -279,6 +291,22 @@ impl Registry {
         self.readings.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Whether this heartbeat is one of an executor that still beats: one from the future was written before the clock was set
+    /// back, or by a server whose clock is ahead. Then it counts for as long as any, by this machine's own clock.
+    fn goes_on(&self, id: ExecutorId, heartbeat_at: i64, (alive_since, now): (i64, i64)) -> bool {
+        let is_ahead = heartbeat_at > now + AHEAD_MIN_MS;
+        let stood_since = self.ahead.get(&id).filter(|seen| seen.0 == heartbeat_at).map(|seen| seen.1);
+        let Some(since) = stood_since else {
+            if is_ahead {
+                self.ahead.insert(id, (heartbeat_at, Instant::now()));
+            } else {
+                self.ahead.remove(&id);
+            }
+            return true;
+        };
+        i64::try_from(since.elapsed().as_millis()).is_ok_and(|stood_ms| stood_ms <= now - alive_since)
+    }
+
     /// Whether this speaks of an executor that is not known as it is now.
     fn is_news(&self, pulse: &Pulse) -> bool {
         pulse.gone_at == 0 && self.find(pulse.id).is_none_or(|known| known.described_at != pulse.described_at)
@@ -303,6 +331,7 @@ impl Registry {
         self.snapshots.retain(|id, _| self.by_id.contains_key(id));
         self.gone.retain(|_, went_at| went_at.elapsed() < GONE_KEPT);
         self.avoided.retain(|id, _| self.by_id.contains_key(id));
+        self.ahead.retain(|_, (_, since)| since.elapsed() < GONE_KEPT);
     }
 
     /// What has changed since, and the descriptions of those that were not known so.
@@ -317,7 +346,9 @@ impl Registry {
             }
         }
         let heard: HashSet<ExecutorId> = pulses.iter().map(|pulse| pulse.id).collect();
-        let is_silent = |e: &Executor| e.heartbeat_at < alive_since && !heard.contains(&e.id);
+        // All heartbeats from the future have been read.
+        let is_out_of_time = |e: &Executor| e.heartbeat_at < alive_since || e.heartbeat_at > now + AHEAD_MIN_MS;
+        let is_silent = |e: &Executor| is_out_of_time(e) && !heard.contains(&e.id);
         gone.extend(self.by_id.iter().filter(|entry| is_silent(entry.value())).map(|entry| *entry.key()));
         let newest = pulses.iter().map(|pulse| pulse.heartbeat_at).max();
         self.apply(reading, online, gone);

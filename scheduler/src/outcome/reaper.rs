@@ -11,7 +11,7 @@
 
 use super::marks::Marks;
 use super::rounds::{Rounds, WATCH_MS};
-use crate::cluster::{Clock, Membership, Registry, RuleBook, View};
+use crate::cluster::{AHEAD_MIN_MS, Clock, Membership, Registry, RuleBook, View};
 use crate::dispatch::{Canceller, EndedRuns, Presence, TaskCache, Transport};
 use crate::domain::missed::reason_to_return;
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
@@ -312,7 +312,9 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         // set back for a moment make one silent for longer than it has been missing here.
         let missing = self.registry.missing_for(end.id).and_then(|missing| i64::try_from(missing.as_millis()).ok());
         let online_until = missing.map_or(i64::MIN, |missing_ms| now - missing_ms - self.membership.offline_after_ms());
-        let last_heard = end.heartbeat_at.max(contact_since).max(online_until);
+        // One from the future is from before the clock was set back, and so from before the present contact.
+        let heartbeat_at = Some(end.heartbeat_at).filter(|at| *at <= now + AHEAD_MIN_MS).unwrap_or(i64::MIN);
+        let last_heard = heartbeat_at.max(contact_since).max(online_until);
         let silent_ms = now - last_heard;
         if silent_ms <= self.settings.offline_after_ms {
             return Fate { starts_nothing_after: None, dead: false };

@@ -201,3 +201,20 @@ async fn a_heartbeat_of_before_the_clock_was_set_back_hides_no_later_one() {
     look(&registry, &store, 102_000).await;
     assert_eq!(registry.find(ExecutorId(1)).unwrap().held, 8);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_from_the_future_counts_for_as_long_as_any() {
+    let (registry, store) = (Registry::default(), Fake::default());
+    store.put(executor(1, 130_000));
+    store.put(executor(2, 130_000));
+    look(&registry, &store, 100_000).await;
+    assert_eq!(ids(&registry), [1, 2]);
+    for (passed, there) in [(9, vec![1, 2]), (12, vec![1])] {
+        let now = 100_000 + passed * 1_000;
+        tokio::time::advance(std::time::Duration::from_secs(if passed == 9 { 9 } else { 3 })).await;
+        // A server whose clock is ahead writes those of this one.
+        store.change(1, |executor, _| executor.heartbeat_at = now + 30_000);
+        look(&registry, &store, now).await;
+        assert_eq!(ids(&registry), there, "after {passed} s");
+    }
+}

@@ -2,7 +2,9 @@
 
 use crate::faults::{Fault, Planned};
 use crate::settings::LEAD_MS;
-use crate::stories::{SEEDS, TWELVE_SECONDS, at, holds};
+use crate::stories::{SEEDS, TWELVE_SECONDS, at, holds, simulate};
+use carillon::domain::ExecutorId;
+use std::collections::BTreeSet;
 
 /// The database's clock is set back beyond the start of all tasks, while runs with a delay go on.
 #[test]
@@ -92,6 +94,26 @@ fn what_waits_while_the_clock_is_ahead_goes_on_when_it_is_back() {
         for from in [19_017, 39_017, 55_002] {
             let plan = [at(from, Fault::ClockSet { by: 131_949, undone_after: Some(2_384) })];
             holds(seed, TWELVE_SECONDS, &plan);
+        }
+    }
+}
+
+/// An executor dies, and then the clock is set back: its last heartbeat lies ahead, and is none of one that lives when its time comes.
+#[test]
+fn who_died_before_the_clock_was_set_back_gets_no_more_runs() {
+    for by in [-30_000, -50_000] {
+        let plan = [
+            at(29_500, Fault::Kill { executor: 0, down: 60_000 }),
+            at(30_000, Fault::ClockSet { by, undone_after: None }),
+        ];
+        for seed in 0..SEEDS {
+            let world = simulate(seed, LEAD_MS, &plan);
+            let (from, until) = (world.began + 56_000, world.began + 83_000);
+            let takers: BTreeSet<ExecutorId> = world.store.inspect(|state| {
+                let marks = state.dispatch_marks.values().filter(|mark| (from..until).contains(&mark.at));
+                marks.map(|mark| mark.executor_id).filter(|id| !id.is_none()).collect()
+            });
+            assert_eq!(takers.len(), 1, "seed {seed}, {by} ms");
         }
     }
 }
