@@ -90,7 +90,7 @@ fn who_learns_a_wrong_time_in_a_moment_is_told_the_right_one() {
 /// is far, and what is due then holds up what is due now.
 #[test]
 fn what_waits_while_the_clock_is_ahead_goes_on_when_it_is_back() {
-    for seed in [1_726, 1, 2, 3, 4, 5] {
+    for seed in [1_726, 1, 2, 8, 9, 18, 22] {
         for from in [19_017, 39_017, 55_002] {
             let plan = [at(from, Fault::ClockSet { by: 131_949, undone_after: Some(2_384) })];
             holds(seed, TWELVE_SECONDS, &plan);

@@ -231,16 +231,18 @@ fn nothing_is_missed_by_the_time_before_an_outage() {
 #[test]
 fn the_latest_missed_fire_runs_though_it_is_missed_only_after_the_others() {
     let shape = Shape { nodes: 3, tenants: 5, ahead_ms: 20_000, ..Shape::default() };
-    let plan = [
-        at(12_659, Fault::StoreAway { node: None, down: 62_458 }),
-        at(41_610, Fault::CrashAtCommit { node: 2, kinds: 2, down: 640 }),
-        at(60_472, Fault::Crash { node: 1, down: 4_341 }),
-    ];
-    for seed in [3_673, 1, 2, 3, 4, 5] {
-        let (shape, faults) = (shape.clone(), Some(plan.to_vec()));
-        let world = crate::simulate(&Setup { shape, faults, operations: Some(Vec::new()), ..Setup::of(seed) });
-        let broken = promises::check(&world);
-        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+    for seed in [3_673, 3, 15, 16, 27, 29] {
+        for down in [62_100, 62_300, 62_458, 62_800, 63_000] {
+            let plan = [
+                at(12_659, Fault::StoreAway { node: None, down }),
+                at(41_610, Fault::CrashAtCommit { node: 2, kinds: 2, down: 640 }),
+                at(60_472, Fault::Crash { node: 1, down: 4_341 }),
+            ];
+            let (shape, faults) = (shape.clone(), Some(plan.to_vec()));
+            let world = crate::simulate(&Setup { shape, faults, operations: Some(Vec::new()), ..Setup::of(seed) });
+            let broken = promises::check(&world);
+            assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+        }
     }
 }
 
