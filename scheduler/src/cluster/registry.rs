@@ -4,6 +4,7 @@
 //! A look reads what heartbeats, registrations and farewells have left since the last one, and of executors whose description
 //! has changed the description. Everything is read again now and then: a commit may come later than its time.
 
+use crate::domain::clock_step::AHEAD_MAX_MS;
 use crate::domain::executor::Pulse;
 use crate::domain::routing::{Executors, Fleet};
 use crate::domain::{AppId, Executor, ExecutorId, TenantId};
@@ -46,22 +47,27 @@ pub struct Snapshot {
 /// Who is online, as it was read.
 pub struct Seen {
     reading: u64,
-    alive_since: i64,
+    times: Times,
     what: What,
 }
 
 enum What {
-    All { online: Vec<Executor>, now: i64 },
-    Changes { pulses: Vec<Pulse>, described: Vec<Executor>, now: i64 },
+    All(Vec<Executor>),
+    Changes { pulses: Vec<Pulse>, described: Vec<Executor> },
+}
+
+/// What heartbeats are compared with, ms.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    /// At or after this instant they are of the living.
+    alive_since: i64,
+    now: i64,
 }
 
 type App = (TenantId, AppId);
 
 /// An executor that could not be reached is left out of routing for this long, ms.
-pub const AVOID_MS: i64 = 5_000;
-
-/// A heartbeat that is further ahead is from the future, ms: servers of one database differ by less.
-pub const AHEAD_MIN_MS: i64 = 1_000;
+const AVOID_MS: i64 = 5_000;
 
 /// Online executors. Reads never wait for the database.
 #[derive(Default)]
@@ -116,7 +122,7 @@ impl Registry {
     /// Reads who is online at `now` (ms): a heartbeat at or after `alive_since` (ms). What is due goes to them once this
     /// is taken.
     pub async fn read(&self, store: &dyn ExecutorStore, alive_since: i64, now: i64) -> Result<Seen> {
-        let reading = self.begin();
+        let (reading, times) = (self.begin(), Times { alive_since, now });
         let since = {
             let read = self.read_so_far();
             // The instant goes back after an outage: those count again that were too old before.
@@ -127,28 +133,24 @@ impl Registry {
         let what = match since {
             None => {
                 let mut online = store.executors(alive_since).await?;
-                online.retain(|executor| self.goes_on(executor.id, executor.heartbeat_at, (alive_since, now)));
-                What::All { online, now }
+                online.retain(|executor| self.goes_on(executor.id, executor.heartbeat_at, times));
+                What::All(online)
             }
             Some(since) => {
                 let mut pulses = store.pulses(since).await?;
-                pulses.retain(|pulse| {
-                    pulse.gone_at > 0 || self.goes_on(pulse.id, pulse.heartbeat_at, (alive_since, now))
-                });
+                pulses.retain(|pulse| pulse.gone_at > 0 || self.goes_on(pulse.id, pulse.heartbeat_at, times));
                 let unknown: Vec<ExecutorId> = pulses.iter().filter(|p| self.is_news(p)).map(|p| p.id).collect();
-                What::Changes { described: store.executors_among(&unknown, alive_since).await?, pulses, now }
+                What::Changes { described: store.executors_among(&unknown, alive_since).await?, pulses }
             }
         };
-        Ok(Seen { reading, alive_since, what })
+        Ok(Seen { reading, times, what })
     }
 
     /// Takes what was read.
-    pub fn take(&self, Seen { reading, alive_since, what }: Seen) {
+    pub fn take(&self, Seen { reading, times, what }: Seen) {
         match what {
-            What::All { online, now } => self.take_all(reading, online, alive_since, now),
-            What::Changes { pulses, described, now } => {
-                self.take_pulses(reading, &pulses, described, (alive_since, now));
-            }
+            What::All(online) => self.take_all(reading, online, times),
+            What::Changes { pulses, described } => self.take_pulses(reading, &pulses, described, times),
         }
     }
 
@@ -232,7 +234,7 @@ impl Registry {
         self.by_id.iter().map(|entry| Arc::clone(entry.value())).collect()
     }
 
-    /// Leaves an executor out of routing for [`AVOID_MS`] from `now` (ms) on, or until its next heartbeat.
+    /// Leaves an executor out of routing for some seconds from `now` (ms) on, or until its next heartbeat.
     pub fn avoid(&self, id: ExecutorId, now: i64) {
         self.avoided.insert(id, now);
     }
@@ -293,8 +295,8 @@ impl Registry {
 
     /// Whether this heartbeat is one of an executor that still beats: one from the future was written before the clock was set
     /// back, or by a server whose clock is ahead. Then it counts for as long as any, by this machine's own clock.
-    fn goes_on(&self, id: ExecutorId, heartbeat_at: i64, (alive_since, now): (i64, i64)) -> bool {
-        let is_ahead = heartbeat_at > now + AHEAD_MIN_MS;
+    fn goes_on(&self, id: ExecutorId, heartbeat_at: i64, Times { alive_since, now }: Times) -> bool {
+        let is_ahead = heartbeat_at > now + AHEAD_MAX_MS;
         let stood_since = self.ahead.get(&id).filter(|seen| seen.0 == heartbeat_at).map(|seen| seen.1);
         let Some(since) = stood_since else {
             if is_ahead {
@@ -313,7 +315,7 @@ impl Registry {
     }
 
     /// Everything, as it was read at once.
-    fn take_all(&self, reading: u64, executors: Vec<Executor>, alive_since: i64, now: i64) {
+    fn take_all(&self, reading: u64, executors: Vec<Executor>, Times { alive_since, now }: Times) {
         let newest = executors.iter().map(|executor| executor.heartbeat_at).max();
         let ids: HashSet<ExecutorId> = executors.iter().map(|executor| executor.id).collect();
         let gone = self.ids().into_iter().filter(|id| !ids.contains(id)).collect();
@@ -335,7 +337,8 @@ impl Registry {
     }
 
     /// What has changed since, and the descriptions of those that were not known so.
-    fn take_pulses(&self, reading: u64, pulses: &[Pulse], mut online: Vec<Executor>, (alive_since, now): (i64, i64)) {
+    fn take_pulses(&self, reading: u64, pulses: &[Pulse], mut online: Vec<Executor>, times: Times) {
+        let Times { alive_since, now } = times;
         let described: HashSet<ExecutorId> = online.iter().map(|executor| executor.id).collect();
         let mut gone = HashSet::new();
         for pulse in pulses {
@@ -347,7 +350,7 @@ impl Registry {
         }
         let heard: HashSet<ExecutorId> = pulses.iter().map(|pulse| pulse.id).collect();
         // All heartbeats from the future have been read.
-        let is_out_of_time = |e: &Executor| e.heartbeat_at < alive_since || e.heartbeat_at > now + AHEAD_MIN_MS;
+        let is_out_of_time = |e: &Executor| e.heartbeat_at < alive_since || e.heartbeat_at > now + AHEAD_MAX_MS;
         let is_silent = |e: &Executor| is_out_of_time(e) && !heard.contains(&e.id);
         gone.extend(self.by_id.iter().filter(|entry| is_silent(entry.value())).map(|entry| *entry.key()));
         let newest = pulses.iter().map(|pulse| pulse.heartbeat_at).max();

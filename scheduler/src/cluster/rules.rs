@@ -96,9 +96,8 @@ fn say_what_is_held(before: &[Silence], after: &[Silence], is_fresh: impl Fn(&Si
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::TenantId;
-    use crate::domain::rules::MaintenanceWindow;
-    use crate::domain::{WindowId, rules::WindowAction};
+    use crate::domain::rules::{MaintenanceWindow, WindowAction};
+    use crate::domain::{TenantId, WindowId};
     use async_trait::async_trait;
     use std::collections::HashMap;
 

@@ -8,7 +8,7 @@ pub const CLOCK_STEP_MIN_MS: i64 = 250;
 
 /// What was written by a clock that is further ahead of the clock now was written before that was set back, ms. Servers of one
 /// database may differ by less.
-const AHEAD_MAX_MS: i64 = 1_000;
+pub const AHEAD_MAX_MS: i64 = 1_000;
 
 /// How a machine's own clock stands to the cluster clock. For people, and for a process that joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

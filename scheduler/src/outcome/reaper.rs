@@ -11,8 +11,9 @@
 
 use super::marks::Marks;
 use super::rounds::{Rounds, WATCH_MS};
-use crate::cluster::{AHEAD_MIN_MS, Clock, Membership, Registry, RuleBook, View};
+use crate::cluster::{Clock, Membership, Registry, RuleBook, View};
 use crate::dispatch::{Canceller, EndedRuns, Presence, TaskCache, Transport};
+use crate::domain::clock_step::AHEAD_MAX_MS;
 use crate::domain::missed::reason_to_return;
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
@@ -313,7 +314,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         let missing = self.registry.missing_for(end.id).and_then(|missing| i64::try_from(missing.as_millis()).ok());
         let online_until = missing.map_or(i64::MIN, |missing_ms| now - missing_ms - self.membership.offline_after_ms());
         // One from the future is from before the clock was set back, and so from before the present contact.
-        let heartbeat_at = Some(end.heartbeat_at).filter(|at| *at <= now + AHEAD_MIN_MS).unwrap_or(i64::MIN);
+        let heartbeat_at = Some(end.heartbeat_at).filter(|at| *at <= now + AHEAD_MAX_MS).unwrap_or(i64::MIN);
         let last_heard = heartbeat_at.max(contact_since).max(online_until);
         let silent_ms = now - last_heard;
         if silent_ms <= self.settings.offline_after_ms {

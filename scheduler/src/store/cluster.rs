@@ -8,7 +8,7 @@ use super::{
     SqlStore, StoreError, StoreErrorKind,
 };
 use crate::domain::NodeId;
-use crate::domain::clock_step::LeftBehind;
+use crate::domain::clock_step::{AHEAD_MAX_MS, LeftBehind};
 use crate::domain::id_source::NODE_NUMBER_MAX;
 use crate::domain::silence::SILENCE_MS;
 use async_trait::async_trait;
@@ -169,7 +169,7 @@ impl SqlStore {
     async fn others_lived_on(&self, me: NodeId, last: i64) -> Result<bool> {
         let sql = sql!(format!(
             "SELECT COUNT(*) FROM node WHERE id <> {{1}} AND started_at < {{2}} AND heartbeat_at >= {{2}} - {SILENCE_MS} AND \
-             heartbeat_at <= {{now}} + 1000"
+             heartbeat_at <= {{now}} + {AHEAD_MAX_MS}"
         ));
         let found: Vec<i64> = self.query("look for nodes that lived on", &sql, [me.into(), last.into()]).await?;
         Ok(found.first().is_some_and(|count| *count > 0))
