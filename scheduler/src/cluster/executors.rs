@@ -2,6 +2,7 @@
 
 use super::group_commit::GroupCommit;
 use super::{Clock, Registry, RuleBook, Snapshot};
+use crate::domain::clock_step::AHEAD_MAX_MS;
 use crate::domain::silence::{self, Silence};
 use crate::domain::{ExecutorId, IdSource};
 use crate::store::{
@@ -15,9 +16,6 @@ use std::sync::Arc;
 /// An executor that this node has not heard for so long has its runs confirmed, ms: well below
 /// every offline time-out, since a heartbeat lost on its way is no harm.
 const SILENCE_MS: i64 = 5_000;
-
-/// A list that is further ahead of this node's clock is by another clock, ms.
-const AHEAD_MAX_MS: i64 = 1_000;
 
 /// Receives these messages.
 pub struct Executors {
@@ -142,7 +140,8 @@ impl Executors {
         let doubted_until = match (is_back, taken_at > doubted_until) {
             (true, _) => received_at,
             (false, true) => 0,
-            (false, false) => doubted_until,
+            // A doubt from before the clock was set back lasts no longer than one from now.
+            (false, false) => doubted_until.min(received_at),
         };
         let runs: HashSet<RunKey> = live.into_iter().chain(unacknowledged).collect();
         let cancelled = cancel.iter().copied().collect();

@@ -11,6 +11,7 @@ use super::{
     ExecutorEnd, ExecutorHeartbeat, ExecutorStore, HeartbeatVerdict, Registration, Result, SignedHeartbeat, Signer,
     SqlStore, StoreError, StoreErrorKind,
 };
+use crate::domain::clock_step::AHEAD_MAX_MS;
 use crate::domain::executor::Pulse;
 use crate::domain::{AppId, Executor, ExecutorId, IdSource, LogId, NodeId, Owner, TenantId};
 use async_trait::async_trait;
@@ -21,17 +22,18 @@ use std::collections::{HashMap, HashSet};
 statements!(
     EXECUTOR_BEAT = |_| format!(
         "UPDATE executor SET heartbeat_at = {{now}}, held = {{5}}, running = {{6}}, draining = {{7}}, \
-         heartbeat_signed_at = {{8}}, node_id = {{9}} WHERE {BEAT_OF} AND (heartbeat_signed_at < {{8}} OR heartbeat_signed_at > {{now}} + 1000)"
+         heartbeat_signed_at = {{8}}, node_id = {{9}} WHERE {BEAT_OF} AND (heartbeat_signed_at < {{8}} OR heartbeat_signed_at > {{now}} + {AHEAD_MAX_MS})"
     ),
     EXECUTOR_BEATS = |d| d.update_rows(
         "executor",
         "heartbeat_at = {now}, held = v.n_held, running = v.n_running, draining = v.n_draining, \
          heartbeat_signed_at = v.n_signed_at, node_id = v.n_node_id",
         BEAT_ROW,
-        &format!("{BEATS_OF} AND {BEATS_COUNT}"),
+        &format!("{BEATS_OF} AND {}", beats_count()),
     ),
     EXECUTORS_BEATEN = |d| format!(
-        "SELECT l.id, CASE WHEN {BEATS_COUNT} THEN 1 ELSE 0 END AS counts FROM {} executor l ON {BEATS_OF}",
+        "SELECT l.id, CASE WHEN {} THEN 1 ELSE 0 END AS counts FROM {} executor l ON {BEATS_OF}",
+        beats_count(),
         d.batch(1, BEAT_ROW)
     ),
     EXECUTOR_KNOWN = |_| format!("SELECT id FROM executor WHERE {BEAT_OF}"),
@@ -65,8 +67,11 @@ const BEAT_OF: &str = "id = {1} AND instance = {2} AND tenant_id = {3} AND app_i
 const BEATS_OF: &str = "l.id = v.n_id AND l.instance = v.n_instance AND +l.tenant_id = v.n_tenant_id AND \
      +l.app_id = v.n_app_id AND l.gone_at = 0";
 
-/// Whether it is newer than the last.
-const BEATS_COUNT: &str = "(l.heartbeat_signed_at < v.n_signed_at OR l.heartbeat_signed_at > {now} + 1000)";
+/// Whether it is newer than the last. A signature from before the clock was set back (or by a clock that leads) keeps no later
+/// message out.
+fn beats_count() -> String {
+    format!("(l.heartbeat_signed_at < v.n_signed_at OR l.heartbeat_signed_at > {{now}} + {AHEAD_MAX_MS})")
+}
 
 const BEAT_ROW: &[(&str, Kind)] = &[
     ("id", Kind::Big),
@@ -86,10 +91,6 @@ const BEAT_ROUNDS: usize = 3;
 const RUN_KEY: &[(&str, Kind)] = &[("id", Kind::Big), ("attempt", Kind::Int)];
 const STILL_HELD: &str = "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = 2 AND l.executor_id = {2} \
      AND +l.tenant_id = {3} AND +l.app_id = {4}";
-
-/// A signature that is more than this ahead of the cluster clock was made before the clock was set
-/// back (or by a clock that leads); it keeps no later message out, ms.
-const AHEAD_MS: i64 = 1_000;
 
 const BEATS: &str = "commit heartbeats";
 const REGISTER: &str = "register an executor";
@@ -182,7 +183,7 @@ impl ExecutorStore for SqlStore {
             app_id.into(),
             gone_at.into(),
             signer.signed_at.into(),
-            (now + AHEAD_MS).into(),
+            (now + AHEAD_MAX_MS).into(),
         ];
         self.execute("retire an executor", &sql, values).await.map(drop)
     }
@@ -252,7 +253,7 @@ impl SqlStore {
         let (tags, handlers) = (to_json(REGISTER, &register.tags)?, to_json(REGISTER, &names)?);
         let tx = self.begin(REGISTER).await?;
         let known = self.process(&tx, owner, &register.instance).await?;
-        if known.as_ref().is_some_and(|known| signed_at <= known.signed_at && known.signed_at <= now + AHEAD_MS) {
+        if known.as_ref().is_some_and(|known| signed_at <= known.signed_at && known.signed_at <= now + AHEAD_MAX_MS) {
             return Err(outdated(REGISTER));
         }
         let described = [tags.clone(), handlers.clone(), register.address.clone(), clean(&register.description)];
@@ -367,7 +368,7 @@ impl Place<'_> {
                     "SELECT id FROM executor WHERE {OTHERS} AND register_signed_at > {{5}} AND register_signed_at <= {{6}}"
                 ));
                 let [tenant, app, at, me] = place();
-                tx.query(&newer, [tenant, app, at, me, signed_at.into(), (now + AHEAD_MS).into()]).await?
+                tx.query(&newer, [tenant, app, at, me, signed_at.into(), (now + AHEAD_MAX_MS).into()]).await?
             }
             Some(1..) => {
                 let holder = sql!(format!("SELECT id FROM executor WHERE {OTHERS}"));

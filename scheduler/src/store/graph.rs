@@ -64,6 +64,13 @@ pub struct Graph {
     pub is_complete: bool,
 }
 
+/// Links of one level.
+struct Links {
+    known: Vec<(GraphLink, ParentOutcome)>,
+    /// Whether there are no more.
+    is_all: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Parents,
@@ -89,7 +96,7 @@ impl SqlStore {
             }
             // What is still there to walk on from may have further neighbours.
             let beyond = self.links(way, &edge, tenant_id).await?;
-            graph.is_complete &= beyond.iter().all(|(link, _)| graph.links.contains_key(link));
+            graph.is_complete &= beyond.known.iter().all(|(link, _)| graph.links.contains_key(link));
         }
         Ok(Some(graph))
     }
@@ -102,8 +109,8 @@ impl SqlStore {
         edge: &BTreeSet<TaskId>,
         (access_scope, tenant_id, now): (&AccessScope, TenantId, i64),
     ) -> Result<BTreeSet<TaskId>> {
-        let links = self.links(way, edge, tenant_id).await?;
-        graph.is_complete &= links.len() < LINKS_MAX;
+        let Links { known: links, is_all } = self.links(way, edge, tenant_id).await?;
+        graph.is_complete &= is_all;
         let further = |link: &GraphLink| if way == Direction::Parents { link.from } else { link.to };
         let is_new = |id: &TaskId| !graph.tasks.contains_key(id) && !graph.unseen.contains(id);
         let new: BTreeSet<TaskId> = links.iter().map(|(link, _)| further(link)).filter(is_new).collect();
@@ -129,14 +136,9 @@ impl SqlStore {
     }
 
     /// Links of a tenant that lead on from these tasks.
-    async fn links(
-        &self,
-        way: Direction,
-        from: &BTreeSet<TaskId>,
-        tenant_id: TenantId,
-    ) -> Result<Vec<(GraphLink, ParentOutcome)>> {
+    async fn links(&self, way: Direction, from: &BTreeSet<TaskId>, tenant_id: TenantId) -> Result<Links> {
         if from.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Links { known: Vec::new(), is_all: true });
         }
         let batch = self.backend.rows(1, &[("id", Kind::Big)]);
         let near = if way == Direction::Parents { "child_id" } else { "parent_id" };
@@ -147,9 +149,10 @@ impl SqlStore {
         let from = list(ACTION, from.iter())?;
         let found: Vec<(TaskId, TaskId, String)> =
             self.query(ACTION, &Sql::new(self.backend, &text), [from.into(), tenant_id.into()]).await?;
+        let is_all = found.len() < LINKS_MAX;
         // What a later release wrote is not shown.
         let known = found.into_iter().filter_map(|(from, to, on)| Some((GraphLink { from, to }, known_outcome(on)?)));
-        Ok(known.collect())
+        Ok(Links { known: known.collect(), is_all })
     }
 
     async fn graph_tasks(&self, ids: &[TaskId], now: i64) -> Result<Vec<GraphTask>> {

@@ -13,6 +13,7 @@ cases!(
     one_bad_shard_fails_the_parent,
     a_parent_that_waited_ends_well_without_a_reason,
     a_parent_taken_over_makes_room_for_new_shards,
+    shards_that_find_no_room_take_none_away,
     shards_of_a_parent_that_must_stop_are_found_until_they_know,
     a_parent_that_must_stop_ends_as_its_shards_do,
 );
@@ -130,6 +131,20 @@ async fn a_parent_taken_over_makes_room_for_new_shards(world: World) {
     let found: Vec<LogId> = rows.iter().map(|row| row.dispatched.run.id).collect();
     assert_eq!(found, [again.id, replacements[0].id, replacements[1].id, replacements[2].id]);
     assert_eq!(rows[0].dispatched.run.shard_total, 3);
+}
+
+async fn shards_that_find_no_room_take_none_away(world: World) {
+    let (parent, shards) = expanded(&world, 2).await;
+    world.moved(&shards[0], Status::Cancelled, Reason::TaskEdited).await;
+    world.moved(&parent, Status::Retry, Reason::GivenBack).await;
+    let waiting = world.row(&parent).await.dispatched.run;
+    let again = world.store.claim(NodeId(2), vec![waiting], world.now).await.unwrap().remove(0);
+    let runs = async || world.rows(parent.task_id).await.into_iter().map(|row| row.dispatched.run).collect::<Vec<_>>();
+    let before = runs().await;
+    let replacements = world.shards_of(&again, 2);
+    let error = world.store.dispatch_shards(NodeId(2), &again, &replacements, world.now).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Duplicate, "the second shard is still there");
+    assert_eq!(runs().await, before);
 }
 
 /// Tells runs to stop.

@@ -23,11 +23,12 @@ impl DispatchStore for ModelStore {
             if current != Some((parent.version, Status::Queued)) {
                 return Ok(false);
             }
-            if parent.attempt > 0 {
-                state.forget_cancelled_shards(parent);
-            }
-            if !state.is_free_for(shards) {
+            let gone = if parent.attempt > 0 { state.cancelled_shards(parent) } else { Vec::new() };
+            if !state.is_free_for(shards, &gone) {
                 return refuse(StoreErrorKind::Duplicate, "dispatch shards", "a shard of this fire exists");
+            }
+            for run in &gone {
+                state.forget_log(run);
             }
             state.expand(parent.id.0, shards.len(), now, at);
             for run in shards {
@@ -133,19 +134,18 @@ impl State {
         done
     }
 
-    /// Shards that an earlier definition gave up unstarted make room.
-    fn forget_cancelled_shards(&mut self, parent: &Run) {
+    /// Shards that an earlier definition gave up unstarted: they make room.
+    fn cancelled_shards(&self, parent: &Run) -> Vec<Run> {
         let of_parent = self.logs.values().map(|row| &row.run).filter(|run| run.parent_id == parent.id);
-        let gone: Vec<Run> = of_parent.filter(|run| run.status == Status::Cancelled).cloned().collect();
-        for run in gone {
-            self.forget_log(&run);
-        }
+        of_parent.filter(|run| run.status == Status::Cancelled).cloned().collect()
     }
 
-    /// Whether the unique index has room for all of them.
-    fn is_free_for(&self, shards: &[Run]) -> bool {
-        let keys: BTreeSet<_> = shards.iter().map(|run| (run.task_id, run.fire_time, run.shard_index)).collect();
-        keys.len() == shards.len() && keys.iter().all(|key| !self.by_fire.contains_key(key))
+    /// Whether the unique index has room for all of them once those are gone.
+    fn is_free_for(&self, shards: &[Run], gone: &[Run]) -> bool {
+        let key = |run: &Run| (run.task_id, run.fire_time, run.shard_index);
+        let keys: BTreeSet<_> = shards.iter().map(key).collect();
+        let freed: BTreeSet<_> = gone.iter().map(key).collect();
+        keys.len() == shards.len() && keys.iter().all(|key| freed.contains(key) || !self.by_fire.contains_key(key))
     }
 
     fn expand(&mut self, parent: i64, shards: usize, now: i64, at: i64) {
