@@ -100,9 +100,8 @@ impl<S: Store + 'static> Engine<S> {
         let ended = Arc::new(EndedRuns::default());
         let rules = Arc::new(RuleBook::new(settings.offline_after_ms, settings.hold_past_after_ms));
         rules.refresh(&*store, clock.now_ms()).await?;
-        let canceller =
-            Canceller::new(store.clone(), clock.clone(), registry.clone(), transport.clone(), ended.clone());
-        let canceller = Arc::new(canceller);
+        let (told, reach) = (ended.clone(), transport.clone());
+        let canceller = Arc::new(Canceller::new(store.clone(), clock.clone(), registry.clone(), reach, told));
         let dispatcher = Dispatcher::new(
             DispatchParts {
                 store: store.clone(),
@@ -168,6 +167,7 @@ impl<S: Store + 'static> Engine<S> {
                 membership.clone(),
                 ids.clone(),
                 watch.clone(),
+                rules.clone(),
                 settings.pregenerate,
             ),
             dispatcher: Arc::new(dispatcher),

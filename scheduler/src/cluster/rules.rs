@@ -35,6 +35,11 @@ impl RuleBook {
         silence::held_until(&self.now().silences, now, self.grace_ms)
     }
 
+    /// What was to fire at or before this instant (epoch ms) may have run: [`silence::doubted_until`].
+    pub fn doubted_until(&self, now: i64) -> Option<i64> {
+        silence::doubted_until(&self.now().silences, now, self.grace_ms)
+    }
+
     /// A silence so long that the past is held although nobody lived through it: [`silence::too_long`].
     pub fn too_long_silence(&self, now: i64, lead_ms: i64) -> Option<Silence> {
         silence::too_long(&self.now().silences, now, self.grace_ms, (self.hold_past_after_ms, lead_ms))

@@ -93,6 +93,9 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
         if self.rules.now().skips(run.due_time) {
             return end(Status::Cancelled, Reason::Restored, String::new());
         }
+        if is_released(run) {
+            return Some(Transition { due_time: now, ..Transition::of(run, Status::Init, Reason::None) });
+        }
         if task.is_expired(run, now) {
             return end(Status::Expired, Reason::Expired, format!("{} ms after it was due", now - run.due_time));
         }
@@ -179,6 +182,11 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
             }
         })
     }
+}
+
+/// Made up for a missed fire while the past was held, which it no longer is: it is due now, as it would have been without that.
+fn is_released(run: &Run) -> bool {
+    run.trigger == Trigger::Misfire && run.due_time == run.fire_time && run.attempt == 0 && run.failures == 0
 }
 
 /// A run belongs to the definition that it was written for, or that has adopted it since.

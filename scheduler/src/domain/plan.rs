@@ -81,6 +81,10 @@ pub struct Window {
     pub misfire_after_ms: i64,
     /// Logs at most in this pass for one task; the rest follows in the next.
     pub fires_max: usize,
+    /// What was to fire until this instant may have run, in a time that the database has lost: [`silence::doubted_until`].
+    ///
+    /// [`silence::doubted_until`]: super::silence::doubted_until
+    pub doubted_until: i64,
 }
 
 /// Plans the next pass of `task`; `None` when nothing falls into the window. `new_id` names the
@@ -186,7 +190,9 @@ impl<F: FnMut() -> LogId> Pass<'_, F> {
                     MisfireStrategy::FireAll => "made up for by policy",
                     _ => "fired once for all that were missed",
                 };
-                self.add(at, now, Trigger::Misfire, format!("missed while nothing ran; {how}{before}"));
+                // Due in the past, it is held with what was written then.
+                let due_time = if at <= self.window.doubted_until { at } else { now };
+                self.add(at, due_time, Trigger::Misfire, format!("missed while nothing ran; {how}{before}"));
                 continue;
             }
             let why = match spec.misfire_strategy {

@@ -64,6 +64,14 @@ pub fn held_until(silences: &[Silence], now: i64, grace_ms: i64) -> Option<i64> 
     held.max()
 }
 
+/// What was to fire at or before this instant (epoch ms) may have run: it is held, or is not to run again. So what is
+/// made up for it now must not be due now.
+#[must_use]
+pub fn doubted_until(silences: &[Silence], now: i64, grace_ms: i64) -> Option<i64> {
+    let skipped = silences.iter().filter(|silence| silence.decision == Some(PastDecision::Skip));
+    skipped.map(|silence| silence.lived_until).max().max(held_until(silences, now, grace_ms))
+}
+
 /// Whether a run that was due then (epoch ms) may have run, and is not to run again.
 #[must_use]
 pub fn is_skipped(silences: &[Silence], due_time: i64) -> bool {
@@ -129,6 +137,16 @@ mod tests {
         let skip = [silence(300_000, Some(PastDecision::Skip))];
         assert_eq!([1, 300_000, 300_001].map(|due| is_skipped(&skip, due)), [true, true, false]);
         assert!(!is_skipped(&[silence(300_000, Some(PastDecision::Run)), silence(300_000, None)], 200_000));
+    }
+
+    #[test]
+    fn what_is_held_or_skipped_is_doubted() {
+        let doubted = |lived_until, decision, now| doubted_until(&[silence(lived_until, decision)], now, 10_000);
+        assert_eq!(doubted(0, None, 505_000), Some(500_000));
+        assert_eq!(doubted(0, None, 510_000), None);
+        assert_eq!(doubted(300_000, None, 900_000), Some(300_000));
+        assert_eq!(doubted(300_000, Some(PastDecision::Skip), 900_000), Some(300_000));
+        assert_eq!(doubted(300_000, Some(PastDecision::Run), 900_000), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod backfill;
 
 pub use backfill::Backfiller;
 
-use crate::cluster::{Clock, LoadWatch, Membership};
+use crate::cluster::{Clock, LoadWatch, Membership, RuleBook};
 use crate::domain::plan::{Window, plan_besides};
 use crate::domain::{AppId, IdSource, Task, TaskId, TenantId};
 use crate::metrics::{OTHER_APPS, RUNS_ENDED};
@@ -70,6 +70,7 @@ pub struct Pregenerator<S: ?Sized> {
     membership: Arc<Membership>,
     ids: Arc<IdSource>,
     watch: Arc<LoadWatch>,
+    rules: Arc<RuleBook>,
     settings: PregenerateSettings,
     fence: Mutex<Option<Fence>>,
 }
@@ -92,9 +93,10 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         membership: Arc<Membership>,
         ids: Arc<IdSource>,
         watch: Arc<LoadWatch>,
+        rules: Arc<RuleBook>,
         settings: PregenerateSettings,
     ) -> Self {
-        Self { store, clock, membership, ids, watch, settings, fence: Mutex::default() }
+        Self { store, clock, membership, ids, watch, rules, settings, fence: Mutex::default() }
     }
 
     /// Writes everything that falls into the window, if this node has the lease. Returns how many
@@ -226,6 +228,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             until: self.until(),
             misfire_after_ms: self.settings.misfire_after_ms,
             fires_max: (LOGS_TARGET / tasks.len().max(1)).max(1),
+            doubted_until: self.rules.doubted_until(now).unwrap_or(i64::MIN),
         };
         let skipped = self.store.skipped_of(tasks, now - self.settings.misfire_after_ms).await?;
         let besides = |task: &Task| skipped.get(&task.id).map_or(&[][..], Vec::as_slice);

@@ -6,6 +6,7 @@ use super::sql::{CANCELLED, DUE_TIME, EXPIRED, ID_VERSION, INIT, QUEUED, RETRY};
 use super::template::Text as _;
 use super::values::{clean, list, to_json};
 use super::{ClaimStore, DueRange, LEFT_OUT_MAX, LeftOut, MissedQuestion, Result, Share, SqlStore, UnclaimedEnd};
+use crate::domain::silence::SILENCE_MS;
 use crate::domain::{LogId, NodeId, Run, Status, TaskId, TenantId};
 use async_trait::async_trait;
 use sea_orm::Value;
@@ -19,7 +20,7 @@ statements!(
         "task_log",
         &format!("status = {QUEUED}, node_id = {{2}}, queued_at = {{3}}, version = l.version + 1"),
         ID_VERSION,
-        &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status IN ({INIT}, {RETRY})"),
+        &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status IN ({INIT}, {RETRY}) AND {}", is_known(2)),
     ),
     CLAIMED = |d| format!(
         "SELECT l.id FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
@@ -52,7 +53,8 @@ statements!(
     ),
     QUEUED_BEFORE = |_| format!(
         "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id = {{1}} AND l.queued_at < {{2}} \
-         ORDER BY l.due_time LIMIT {{3}}"
+         AND {} ORDER BY l.due_time LIMIT {{3}}",
+        is_known(1)
     ),
     QUEUED_OF_OTHERS = |d| format!(
         "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id NOT IN {} \
@@ -63,6 +65,15 @@ statements!(
 
 const END_ROW: &[(&str, Kind)] =
     &[("id", Kind::Big), ("version", Kind::Big), ("reason", Kind::Text), ("message", Kind::Text)];
+
+/// Whether the database has heard of this node lately. One that was restored from a backup gives nothing to nodes that have not
+/// noticed that yet; they do with their next heartbeat. A cluster that never had nodes has nothing that may have run.
+fn is_known(node: usize) -> String {
+    format!(
+        "(EXISTS (SELECT 1 FROM node m WHERE m.id = {{{node}}} AND m.heartbeat_at >= {{now}} - {SILENCE_MS}) \
+         OR NOT EXISTS (SELECT 1 FROM node))"
+    )
+}
 
 /// A share as half of all rows in PostgreSQL's eyes: a plain comparison of an expression would be
 /// one row in two hundred, for which it reads and sorts everything that is due.

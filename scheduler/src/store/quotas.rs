@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, HashMap};
 statements!(
     OVER_QUOTA = |_| format!(
         "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND +l.tenant_id = {{1}} AND \
-         l.reason = 'over_quota' LIMIT {{2}}"
+         l.reason = 'over_quota' AND l.due_time > {{3}} LIMIT {{2}}"
     ),
     ASK_AGAIN = |d| {
         d.update_rows(
@@ -137,7 +137,8 @@ impl SqlStore {
     /// Makes delayed runs due, batch by batch; answers how many.
     async fn ask_again(&self, tenant_id: TenantId, now: i64) -> Result<u64> {
         const ACTION: &str = "let delayed runs ask again";
-        let values = [tenant_id.into(), (BATCH_MAX as u64).into()];
+        // What is due by now asks anyway, unless it is held.
+        let values = [tenant_id.into(), (BATCH_MAX as u64).into(), now.into()];
         let mut moved = 0;
         loop {
             let rows = self.query(ACTION, &OVER_QUOTA, values.clone()).await?;

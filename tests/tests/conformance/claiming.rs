@@ -3,7 +3,7 @@
 use crate::fixture::{World, ids};
 use carillon::domain::plan::Plan;
 use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
-use carillon::store::{DueRange, LEFT_OUT_MAX, LeftOut, MissedQuestion, NewTask, Share, UnclaimedEnd};
+use carillon::store::{DueRange, LEFT_OUT_MAX, LeftOut, MissedQuestion, NewTask, NodeInfo, Share, UnclaimedEnd};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ cases!(
     two_claimers_at_once_never_both_get_a_run,
     the_queues_of_a_node_and_of_the_dead,
     what_earlier_processes_of_a_node_had_queued,
+    a_restored_database_gives_nothing_to_a_node_that_has_not_noticed,
     missed_fires_are_counted_from_the_latest,
     a_run_that_expires_unclaimed_does_so_once,
 );
@@ -191,6 +192,33 @@ async fn what_earlier_processes_of_a_node_had_queued(world: World) {
     assert_eq!(before(0, 10).await, [] as [LogId; 0]);
     assert_eq!(before(1_001, 10).await, ids(&runs[..2]));
     assert_eq!(before(1_001, 1).await, ids(&runs[..1]), "earliest first");
+}
+
+async fn a_restored_database_gives_nothing_to_a_node_that_has_not_noticed(world: World) {
+    let runs = world.runs(3).await;
+    let info = |name: &str| {
+        let (name, address) = (name.to_owned(), format!("http://{name}:1"));
+        NodeInfo { name, address, version: "1".to_owned(), clock: None }
+    };
+    let me = world.store.join(&info("a")).await.unwrap();
+    let claim = async |run: &Run| world.store.claim(me.id, vec![run.clone()], world.now).await.unwrap().len();
+    assert_eq!(claim(&runs[0]).await, 1);
+    assert_eq!(world.store.queued_of(me.id, 10).await.unwrap().len(), 1);
+    let stranger = NodeId(me.id.0 + 1);
+    assert!(world.store.claim(stranger, vec![runs[1].clone()], world.now).await.unwrap().is_empty(), "it never joined");
+    let Some(database) = &world.database else { return };
+    // As a backup has it that was taken before its last heartbeats, or before it joined.
+    for older in ["UPDATE node SET heartbeat_at = heartbeat_at - 61000", "DELETE FROM node"] {
+        database.execute(older).await;
+        if older.starts_with("DELETE") {
+            world.store.join(&info("b")).await.unwrap();
+            database.execute("UPDATE node SET id = id + 7").await;
+        }
+        assert_eq!(claim(&runs[1]).await, 0, "{older}");
+        assert!(world.store.queued_of(me.id, 10).await.unwrap().is_empty(), "{older}");
+    }
+    let again = world.store.join(&info("a")).await.unwrap();
+    assert_eq!(world.store.claim(again.id, vec![runs[1].clone()], world.now).await.unwrap().len(), 1);
 }
 
 async fn missed_fires_are_counted_from_the_latest(world: World) {

@@ -184,7 +184,13 @@ fn ten_times(name: &str) -> TaskSpec {
 
 /// Writes all that falls into the next minute, as pre-generation does.
 async fn pregenerate(world: &World, id: TaskId) {
-    let window = Window { now: world.now, until: world.now + 60_000, misfire_after_ms: 30_000, fires_max: 1_000 };
+    let window = Window {
+        now: world.now,
+        until: world.now + 60_000,
+        misfire_after_ms: 30_000,
+        fires_max: 1_000,
+        doubted_until: i64::MIN,
+    };
     let task = world.store.tasks(&[id]).await.unwrap().remove(0);
     let Some(plan) = plan(&task, window, || world.id()) else { return };
     assert_eq!(world.store.write_ahead(None, &[plan], world.now).await.unwrap(), Some([id].into()));

@@ -44,7 +44,13 @@ fn locked(kind: Kind) -> &'static str {
 
 /// The task's next five fires.
 async fn coming(world: &World, task: &TaskView) -> Vec<Plan> {
-    let window = Window { now: world.now, until: world.now + 5_000, misfire_after_ms: 30_000, fires_max: 100 };
+    let window = Window {
+        now: world.now,
+        until: world.now + 5_000,
+        misfire_after_ms: 30_000,
+        fires_max: 100,
+        doubted_until: i64::MIN,
+    };
     let tasks = world.store.tasks(&[task.id]).await.unwrap();
     vec![plan(&tasks[0], window, || world.id()).unwrap()]
 }

@@ -40,7 +40,7 @@ async fn restore(world: &World, task: &TaskView, fire_time: i64) -> carillon::st
 /// Writes the task's fires up to that instant, as pre-generation does.
 async fn write_until(world: &World, task: &TaskView, until: i64) {
     let task = world.store.tasks(&[task.id]).await.unwrap().remove(0);
-    let window = Window { now: world.now, until, misfire_after_ms: 30_000, fires_max: 1_000 };
+    let window = Window { now: world.now, until, misfire_after_ms: 30_000, fires_max: 1_000, doubted_until: i64::MIN };
     let Some(plan) = plan(&task, window, || world.id()) else { return };
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();
 }

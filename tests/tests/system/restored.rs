@@ -1,7 +1,7 @@
 //! A database that was restored from a backup: what had run does not run again before an operator has decided.
 
 use carillon_tests::executor::Options;
-use carillon_tests::node::{QUICK, Settings, TOKEN};
+use carillon_tests::node::{QUICK, TOKEN};
 use carillon_tests::wait::when;
 use carillon_tests::{App, Database, Executor, Kind, World, await_until, command, now_ms, pass};
 use reqwest::Method;
@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::process::Output;
 
 scenario!(what_may_have_run_is_skipped: sqlite mariadb postgres);
+scenario!(what_was_not_even_written_may_have_run_too: sqlite postgres);
+scenario!(a_node_that_goes_on_over_a_restore_runs_nothing_of_the_past: mariadb postgres);
 scenario!(what_may_have_run_runs_if_an_operator_says_so: sqlite);
 scenario!(restarted_executors_tell_what_their_predecessors_lived_through: sqlite);
 scenario!(without_a_witness_an_operator_says_so: sqlite);
@@ -22,6 +24,7 @@ struct Restored {
     world: World,
     /// Where the executor looks for a node.
     port: u16,
+    settings: Vec<(&'static str, &'static str)>,
     app: App,
     executor: Executor,
     task: i64,
@@ -42,7 +45,7 @@ impl Restored {
     }
 
     async fn start(&self) {
-        self.world.unready_node("a", self.port, QUICK).ready().await;
+        self.world.unready_node("a", self.port, &self.settings).ready().await;
     }
 
     async fn held(&self) -> Vec<Value> {
@@ -82,10 +85,20 @@ enum Fate {
     Dies,
 }
 
+/// Whether what ran in the lost time was written ahead when the backup was taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Yes,
+    No,
+}
+
 /// Runs a task every second, takes a backup of the database, goes on for a while, and restores it.
 async fn restored(kind: Kind, fate: Fate) -> Restored {
+    restored_to(kind, fate, Written::Yes, QUICK).await
+}
+
+async fn restored_to(kind: Kind, fate: Fate, written: Written, settings: &[(&'static str, &'static str)]) -> Restored {
     let world = World::new(kind).await;
-    let settings: Settings = QUICK;
     let node = world.node("a", settings).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
@@ -113,7 +126,11 @@ async fn restored(kind: Kind, fate: Fate) -> Restored {
         Fate::Dies => world.kill9(&executor).await,
     }
     restore(&world.database).await;
-    Restored { world, port: node.port, app, executor, task, lost: (from, until + 1) }
+    if written == Written::No {
+        forget_from(&world.database, from).await;
+    }
+    let (port, settings) = (node.port, settings.to_vec());
+    Restored { world, port, settings, app, executor, task, lost: (from, until + 1) }
 }
 
 /// The tables, and of each the columns that are not computed.
@@ -168,6 +185,12 @@ async fn make_older(database: &Database) {
     database.execute(&format!("UPDATE executor SET heartbeat_at = heartbeat_at - {OLDER_MS}")).await;
 }
 
+/// What fires from then on is not written yet.
+async fn forget_from(database: &Database, from: i64) {
+    database.execute(&format!("DELETE FROM task_log WHERE fire_time >= {from}")).await;
+    database.execute(&format!("UPDATE task SET next_fire_at = {from} WHERE started = 1")).await;
+}
+
 async fn held_after_start(restored: &Restored) {
     restored.start().await;
     is_held(restored).await;
@@ -203,6 +226,53 @@ async fn what_may_have_run_is_skipped(kind: Kind) {
     assert!(!again.status.success() && String::from_utf8_lossy(&again.stderr).contains("nothing is held"), "{again:?}");
     let audit = restored.world.api().get("/audit?action=resume_cluster").await;
     assert_eq!(audit["items"].as_array().unwrap().len(), 1, "{audit}");
+}
+
+/// Fires that nobody had written are planned as missed, after the restore.
+async fn what_was_not_even_written_may_have_run_too(kind: Kind) {
+    let settings = [QUICK, &[("schedulers.misfire_after", "1s")]].concat();
+    let restored = restored_to(kind, Fate::Lives, Written::No, &settings).await;
+    let before = restored.starts();
+    assert!(before.len() >= 4, "{before:?}");
+    held_after_start(&restored).await;
+    assert!(restored.of_lost("trigger_kind = 'misfire' AND status = 0").await > 0, "nothing was missed");
+    let done = restored.resume("--skip-past").await;
+    assert!(done.status.success(), "{done:?}");
+    await_until("nothing of the past waits", 30, || async { when(restored.of_lost("status < 10").await == 0) }).await;
+    restored.await_new_fires().await;
+    assert_eq!(restored.starts(), before, "some ran again");
+}
+
+/// It finds out with its next heartbeat, and by then has claimed nothing.
+async fn a_node_that_goes_on_over_a_restore_runs_nothing_of_the_past(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", QUICK).await;
+    let app = world.api().make_app("retail", "orders").await;
+    let executor = world.executor("e1", &app).await;
+    let fields = json!({ "cron": "* * * * * ?", "misfire_strategy": "fire_all", "misfire_max": 1_000 });
+    let task = world.api().make_task(&app, "salaries", "tick", fields).await;
+    world.await_successes(task, 3).await;
+    back_up(&world.database).await;
+    let from = now_ms() + 5_000;
+    let lost = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time >= {from}");
+    await_until("runs succeed that the backup does not know", 60, || async {
+        when(world.database.number(&lost).await >= 4)
+    })
+    .await;
+    let until = world.database.number("SELECT MAX(fire_time) FROM task_log WHERE status = 10").await;
+    node.process.signal("STOP");
+    restore(&world.database).await;
+    node.process.signal("CONT");
+    node.process.wait_exit(30).await;
+    let (port, settings) = (node.port, QUICK.to_vec());
+    let restored = Restored { world, port, settings, app, executor, task, lost: (from, until + 1) };
+    let before = restored.starts();
+    assert!(before.len() >= 4 && before.values().all(|count| *count == 1), "{before:?}");
+    held_after_start(&restored).await;
+    let done = restored.resume("--skip-past").await;
+    assert!(done.status.success(), "{done:?}");
+    await_until("nothing of the past waits", 30, || async { when(restored.of_lost("status < 10").await == 0) }).await;
+    assert_eq!(restored.starts(), before, "some ran again");
 }
 
 async fn what_may_have_run_runs_if_an_operator_says_so(kind: Kind) {

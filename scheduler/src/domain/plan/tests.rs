@@ -10,7 +10,7 @@ fn task(cron: &str, next_fire_at: i64, misfire_strategy: MisfireStrategy) -> Tas
 }
 
 fn window(now: i64) -> Window {
-    Window { now, until: now + 180_000, misfire_after_ms: 30_000, fires_max: 1_000 }
+    Window { now, until: now + 180_000, misfire_after_ms: 30_000, fires_max: 1_000, doubted_until: i64::MIN }
 }
 
 fn planned_in(task: &Task, window: Window) -> Option<Plan> {
@@ -60,6 +60,18 @@ fn missed_fires_leave_rows_and_run_by_policy() {
         assert_eq!(plan.fires[100].fire_time, 3_570_000);
         assert_eq!((plan.fires[100].trigger, plan.to), (Trigger::Schedule, now + 181_000));
     }
+}
+
+/// In a time that the database has lost they may have run: due then, they are held, or end, with what was written then.
+#[test]
+fn what_is_made_up_for_a_doubted_time_is_due_then() {
+    let now = 3_600_000;
+    let missed = task("* * * * * ?", 1_000, MisfireStrategy::FireAll);
+    let plan = plan(&missed, Window { doubted_until: 3_565_000, ..window(now) }, || LogId(1)).unwrap();
+    let run = plan.fires.iter().filter(|fire| fire.trigger == Trigger::Misfire && fire.status == Status::Init);
+    let due: Vec<(i64, i64)> = run.map(|fire| (fire.fire_time, fire.due_time)).collect();
+    let expected = |at| (at, if at <= 3_565_000 { at } else { now });
+    assert_eq!(due, (0..10).map(|n| expected(3_560_000 + n * 1_000)).collect::<Vec<_>>());
 }
 
 #[test]

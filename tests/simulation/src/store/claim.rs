@@ -4,6 +4,7 @@ use super::ModelStore;
 use super::history::Claim;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
+use carillon::domain::silence::SILENCE_MS;
 use carillon::domain::{LogId, NodeId, Run, Status, TaskId, Trigger};
 use carillon::store::{ClaimStore, DueRange, LEFT_OUT_MAX, LeftOut, MissedQuestion, Result, Share, UnclaimedEnd};
 use std::collections::HashSet;
@@ -31,7 +32,8 @@ impl ClaimStore for ModelStore {
 
     async fn claim(&self, node: NodeId, runs: Vec<Run>, now: i64) -> Result<Vec<Run>> {
         self.call("claim", |state, at| {
-            let mine = |run: &Run| state.claim_one(node, run, now, at);
+            let is_known = state.knows(node, at);
+            let mine = |run: &Run| is_known && state.claim_one(node, run, now, at);
             let mut claimed = runs;
             claimed.retain(mine);
             Ok(claimed
@@ -73,8 +75,11 @@ impl ClaimStore for ModelStore {
     }
 
     async fn queued_before(&self, node: NodeId, at: i64, limit: u64) -> Result<Vec<Run>> {
-        self.call("read a node's queue", |state, _| {
-            let is_its = |row: &LogRow| row.run.status == Status::Queued && row.node_id == node && row.queued_at < at;
+        self.call("read a node's queue", |state, time| {
+            let is_known = state.knows(node, time);
+            let is_its = |row: &LogRow| {
+                is_known && row.run.status == Status::Queued && row.node_id == node && row.queued_at < at
+            };
             Ok(state.earliest(limit, is_its))
         })
         .await
@@ -89,6 +94,12 @@ impl ClaimStore for ModelStore {
 }
 
 impl State {
+    /// Whether it has heard of the node lately, if of any at all.
+    fn knows(&self, node: NodeId, at: i64) -> bool {
+        let since = self.clock(at) - SILENCE_MS;
+        self.nodes.is_empty() || self.nodes.get(&node).is_some_and(|row| row.state.heartbeat_at >= since)
+    }
+
     fn earliest(&self, limit: u64, wanted: impl Fn(&LogRow) -> bool) -> Vec<Run> {
         let mut found: Vec<Run> = self.logs.values().filter(|row| wanted(row)).map(|row| row.run.clone()).collect();
         found.sort_by_key(|run| run.due_time);

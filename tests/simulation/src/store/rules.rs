@@ -136,7 +136,10 @@ impl State {
 
     fn ask_again(&mut self, tenant_id: TenantId, now: i64, at: i64) {
         let delayed = self.logs.values().filter(|row| {
-            row.run.tenant_id == tenant_id && row.run.reason == Reason::OverQuota && row.run.status.is_claimable()
+            row.run.tenant_id == tenant_id
+                && row.run.reason == Reason::OverQuota
+                && row.run.status.is_claimable()
+                && row.run.due_time > now
         });
         let delayed: Vec<LogId> = delayed.map(|row| row.run.id).collect();
         for id in delayed {

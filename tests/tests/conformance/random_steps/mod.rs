@@ -289,7 +289,13 @@ impl Twins {
     }
 
     async fn write_ahead(&self, seconds: i64) -> Call {
-        let window = Window { now: NOW, until: NOW + seconds * 1_000, misfire_after_ms: 30_000, fires_max: 100 };
+        let window = Window {
+            now: NOW,
+            until: NOW + seconds * 1_000,
+            misfire_after_ms: 30_000,
+            fires_max: 100,
+            doubted_until: i64::MIN,
+        };
         let tasks = self.model.store.tasks(&self.tasks).await.unwrap();
         Call::WriteAhead(tasks.iter().filter_map(|task| plan(task, window, || self.model.id())).collect())
     }
