@@ -35,6 +35,19 @@ pub struct MaintenanceWindow {
     pub note: String,
 }
 
+/// A change of rules that runs written before have to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RuleChange {
+    /// Of the maintenance window that was taken away, or of the tenant whose quota of fires has changed.
+    pub id: i64,
+    /// Tenant.
+    pub tenant_id: TenantId,
+    /// When that window would have ended, epoch ms; 0 for a quota.
+    pub ends_at: i64,
+    /// When the quota was changed, epoch ms.
+    pub changed_at: i64,
+}
+
 /// Every rule, as a node last read them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
@@ -48,6 +61,8 @@ pub struct Rules {
     pub windows: HashMap<TenantId, Vec<MaintenanceWindow>>,
     /// Times without any node, newest first.
     pub silences: Vec<Silence>,
+    /// Changes that runs written before may still have to follow.
+    pub changes: Vec<RuleChange>,
 }
 
 impl Rules {
@@ -62,17 +77,6 @@ impl Rules {
     #[must_use]
     pub fn skips(&self, due_time: i64) -> bool {
         silence::is_skipped(&self.silences, due_time)
-    }
-
-    /// Windows of these rules that `later` ones do not have, and that would not have ended by `now`
-    /// (epoch ms).
-    #[must_use]
-    pub fn ended_early(&self, later: &Self, now: i64) -> Vec<&MaintenanceWindow> {
-        let is_there = |window: &MaintenanceWindow| {
-            later.windows.get(&window.tenant_id).is_some_and(|windows| windows.iter().any(|w| w.id == window.id))
-        };
-        let windows = self.windows.values().flatten();
-        windows.filter(|window| window.ends_at > now && !is_there(window)).collect()
     }
 
     /// Runs at once of a tenant at most.
@@ -116,9 +120,5 @@ mod tests {
             [None, Some(1), Some(2), Some(2), Some(2), Some(2), None]
         );
         assert_eq!(id(TenantId(8), 15), None);
-        let fewer =
-            Rules { windows: HashMap::from([(TenantId(7), vec![window(WindowId(2), 15, 30)])]), ..Rules::default() };
-        let ended = |now| rules.ended_early(&fewer, now).iter().map(|window| window.id.0).collect::<Vec<_>>();
-        assert_eq!((ended(19), ended(20)), (vec![1], vec![]));
     }
 }

@@ -4,7 +4,7 @@ use super::SqlStore;
 use super::template::Text as _;
 use super::{
     attempts, backfills, calendars, claiming, cluster, dispatching, executors, housekeeping, keys, links, logs, outbox,
-    outcome, permits, planning, quotas, rates, revoked_runs, revoking, rules, skips, statistics,
+    outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, skips, statistics,
 };
 
 impl SqlStore {
@@ -27,7 +27,7 @@ impl SqlStore {
             outcome::STATEMENTS,
             permits::STATEMENTS,
             planning::STATEMENTS,
-            quotas::STATEMENTS,
+            rule_changes::STATEMENTS,
             rates::STATEMENTS,
             revoked_runs::STATEMENTS,
             revoking::STATEMENTS,

@@ -64,6 +64,7 @@ mod revoking;
 mod roles;
 mod row;
 mod rows;
+mod rule_changes;
 mod rules;
 mod sessions;
 mod silences;

@@ -6,28 +6,12 @@ use super::entity::{task, tenant};
 use super::query::*;
 use super::rates;
 use super::row::from_row;
-use super::sql::{ID, INIT, RETRY};
 use super::sql_store::{Transaction, retrying};
-use super::values::to_json;
-use super::{BATCH_MAX, Result, SqlStore, StoreError};
+use super::{Result, SqlStore, StoreError};
 use crate::domain::quota::Quotas;
+use crate::domain::rules::RuleChange;
 use crate::domain::{FieldError, FieldRefusal, Reason, Refusal, Status, TenantId};
 use std::collections::{BTreeSet, HashMap};
-
-statements!(
-    OVER_QUOTA = |_| format!(
-        "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND +l.tenant_id = {{1}} AND \
-         l.reason = 'over_quota' AND l.due_time > {{3}} LIMIT {{2}}"
-    ),
-    ASK_AGAIN = |d| {
-        d.update_rows(
-        "task_log",
-        "due_time = CASE WHEN l.fire_time > {2} THEN l.fire_time ELSE {2} END, reason = '', version = l.version + 1",
-        ID,
-        &format!("l.id = v.n_id AND +l.status IN ({INIT}, {RETRY}) AND l.reason = 'over_quota'"),
-    )
-    },
-);
 
 /// What a tenant uses of its quotas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,21 +60,21 @@ impl SqlStore {
     /// Gives a tenant other quotas (checked). Every node keeps to them within a second or two. Runs
     /// that another quota of fires delayed ask again. With a `revision` the tenant must have it.
     pub async fn set_quotas(&self, tenant_id: TenantId, revision: Option<i64>, to: &Quotas, now: i64) -> Result<()> {
-        let before = retrying(|| self.set_quotas_once(tenant_id, revision, to, now)).await?;
-        if before.max_fires_per_minute != to.max_fires_per_minute {
-            let again = self.ask_again(tenant_id, now).await?;
+        if let Some(change) = retrying(|| self.set_quotas_once(tenant_id, revision, to, now)).await? {
+            let again = self.ask_again_after(&change, now).await?;
             tracing::info!(tenant = tenant_id.0, again, "quota of fires changed: delayed runs ask again");
         }
         Ok(())
     }
 
+    /// Answers what has to be followed.
     async fn set_quotas_once(
         &self,
         tenant_id: TenantId,
         revision: Option<i64>,
         to: &Quotas,
         now: i64,
-    ) -> Result<Quotas> {
+    ) -> Result<Option<RuleChange>> {
         const ACTION: &str = "change the quotas of a tenant";
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
@@ -107,8 +91,11 @@ impl SqlStore {
             .col_expr(tenant::Column::Revision, next(tenant::Column::Revision))
             .filter(tenant::Column::Id.eq(tenant_id))
             .apply_if(revision, |update, revision| update.filter(tenant::Column::Revision.eq(revision)));
-        if before.max_fires_per_minute != max_fires_per_minute {
+        let asks_again = before.max_fires_per_minute != max_fires_per_minute;
+        let change = asks_again.then_some(RuleChange { id: tenant_id.0, tenant_id, ends_at: 0, changed_at: now });
+        if let Some(change) = &change {
             self.reset_rate(&tx, tenant_id, before.max_fires_per_minute, now).await?;
+            self.note_rule_change(&tx, change).await?;
         }
         if tx.run(&update).await? == 0 {
             return Err(StoreError::of(ACTION, Refusal::changed("tenant", tenant_id)));
@@ -120,7 +107,7 @@ impl SqlStore {
         }
         tx.commit().await?;
         tracing::info!(tenant = tenant_id.0, ?to, "quotas changed");
-        Ok(before)
+        Ok(change)
     }
 
     /// Holds up who takes slots until the commit; from then on all go by the new quota.
@@ -132,22 +119,6 @@ impl SqlStore {
             rate.reset(before, now);
         }
         self.write_rates(tx, rates, now).await
-    }
-
-    /// Makes delayed runs due, batch by batch; answers how many.
-    async fn ask_again(&self, tenant_id: TenantId, now: i64) -> Result<u64> {
-        const ACTION: &str = "let delayed runs ask again";
-        // What is due by now asks anyway, unless it is held.
-        let values = [tenant_id.into(), (BATCH_MAX as u64).into(), now.into()];
-        let mut moved = 0;
-        loop {
-            let rows = self.query(ACTION, &OVER_QUOTA, values.clone()).await?;
-            let ids: Vec<[i64; 1]> = rows.into_iter().map(|id| [id]).collect();
-            if ids.is_empty() {
-                return Ok(moved);
-            }
-            moved += self.execute(ACTION, &ASK_AGAIN, [to_json(ACTION, &ids)?.into(), now.into()]).await?;
-        }
     }
 
     /// What a tenant uses of its quotas at `now` (ms). `+` keeps the databases from reading all logs

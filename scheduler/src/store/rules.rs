@@ -5,35 +5,18 @@ use super::entity::{app, executor_rule, maintenance_window};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::row::{FromRow, Read, column, from_row};
-use super::sql::{ID, INIT, RETRY};
 use super::sql_store::retrying;
 use super::values::{clean, to_json, to_word};
 use super::{BATCH_MAX, Result, RuleStore, SqlStore, StoreError};
 use crate::domain::executor::WEIGHT_DEFAULT;
-use crate::domain::rules::{MaintenanceWindow, Rules};
+use crate::domain::rules::{MaintenanceWindow, RuleChange, Rules};
 use crate::domain::silence::Silence;
 use crate::domain::{AppId, Owner, Refusal, TenantId, WindowId};
 use async_trait::async_trait;
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 use std::collections::HashMap;
 
-statements!(
-    RULE_VERSION = |_| "SELECT version FROM rule_version WHERE id = 1".into(),
-    POSTPONED = |_| format!(
-        "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND l.due_time = {{2}} AND l.tenant_id = {{1}} \
-         AND l.reason = 'maintenance' LIMIT {{3}}"
-    ),
-    RESUME = |d| {
-        d.update_rows(
-        "task_log",
-        "due_time = CASE WHEN l.fire_time > {3} THEN l.fire_time ELSE {3} END, reason = '', version = l.version + 1",
-        ID,
-        &format!(
-            "l.id = v.n_id AND +l.status IN ({INIT}, {RETRY}) AND l.due_time = {{2}} AND l.reason = 'maintenance'"
-        ),
-    )
-    },
-);
+statements!(RULE_VERSION = |_| "SELECT version FROM rule_version WHERE id = 1".into(),);
 
 #[async_trait]
 impl RuleStore for SqlStore {
@@ -52,6 +35,7 @@ impl RuleStore for SqlStore {
         let tenants = self.bounded_tenants(ACTION).await?;
         let mut rules = Rules { version, apps, tenants, ..Rules::default() };
         rules.silences = self.silences().await?;
+        rules.changes = self.rule_changes(ACTION, now).await?;
         let windows = maintenance_window::Entity::find()
             .filter(maintenance_window::Column::EndsAt.gt(now))
             .order_by_asc(maintenance_window::Column::StartsAt)
@@ -67,18 +51,11 @@ impl RuleStore for SqlStore {
     }
 
     async fn resume(&self, tenant_id: TenantId, ends_at: i64, now: i64) -> Result<u64> {
-        const ACTION: &str = "resume postponed runs";
-        let values = [tenant_id.into(), ends_at.into(), (BATCH_MAX as u64).into()];
-        let mut resumed = 0;
-        loop {
-            let rows = self.query(ACTION, &POSTPONED, values.clone()).await?;
-            let ids: Vec<[i64; 1]> = rows.into_iter().map(|id| [id]).collect();
-            if ids.is_empty() {
-                return Ok(resumed);
-            }
-            let ids = to_json(ACTION, &ids)?;
-            resumed += self.execute(ACTION, &RESUME, [ids.into(), ends_at.into(), now.into()]).await?;
-        }
+        self.resume_postponed(tenant_id, ends_at, now).await
+    }
+
+    async fn ask_again(&self, change: &RuleChange, now: i64) -> Result<u64> {
+        self.ask_again_after(change, now).await
     }
 }
 
@@ -182,8 +159,14 @@ impl SqlStore {
             .filter(maintenance_window::Column::TenantId.eq(tenant_id));
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
+        let find = sql!("SELECT ends_at FROM maintenance_window WHERE id = {1} AND tenant_id = {2}");
+        let found: Vec<i64> = tx.query(&find, [id.into(), tenant_id.into()]).await?;
         if tx.run(&window).await? == 0 {
             return Err(StoreError::of(ACTION, Refusal::not_found("window", id)));
+        }
+        if let Some(ends_at) = found.first().copied() {
+            let change = RuleChange { id: id.0, tenant_id, ends_at, changed_at: 0 };
+            self.note_rule_change(&tx, &change).await?;
         }
         tx.commit().await
     }

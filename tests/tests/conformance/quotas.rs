@@ -5,6 +5,7 @@ use crate::fixture::World;
 use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rate_limit::{Slot, SlotRequest};
+use carillon::domain::rules::RuleChange;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, NodeId, Reason, Run, Status};
 use carillon::store::{NewTask, StoreErrorKind};
@@ -15,6 +16,7 @@ cases!(
     the_urgent_change_places_with_those_that_wait,
     two_nodes_share_one_rate,
     another_rate_lets_delayed_runs_ask_again,
+    whoever_comes_later_lets_delayed_runs_ask_again,
     tasks_beyond_the_quota_are_refused_as_a_whole,
     many_creators_at_once_make_no_more_tasks_than_the_quota,
     handlers_beyond_the_quota_get_no_task_and_their_executor_is_registered,
@@ -166,6 +168,27 @@ async fn another_rate_lets_delayed_runs_ask_again(world: World) {
     assert_eq!((last.reason, last.status), (Reason::None, Status::Init));
     let last = world.store.claim(NodeId(1), vec![last], world.now).await.unwrap();
     assert_eq!(take_rate_slots(&world, &last).await, [Slot::Now]);
+}
+
+/// The process that changed the quota has died before it came to that.
+async fn whoever_comes_later_lets_delayed_runs_ask_again(world: World) {
+    limit_fires(&world, 1).await;
+    let runs = queued(&world, 4).await;
+    take_rate_slots(&world, &runs).await;
+    let changes = async || world.store.rules(world.now).await.unwrap().changes;
+    assert_eq!(changes().await, [], "all have followed the first one");
+    let Some(database) = &world.database else { return };
+    let tenant = world.owner.tenant_id;
+    let left = RuleChange { id: tenant.0, tenant_id: tenant, ends_at: 0, changed_at: world.now };
+    let note = format!(
+        "INSERT INTO rule_change (id, tenant_id, ends_at, changed_at) VALUES ({tenant}, {tenant}, 0, {})",
+        world.now
+    );
+    database.execute(&note).await;
+    assert_eq!(changes().await, [left]);
+    assert_eq!(world.store.ask_again(&left, world.now).await.unwrap(), 3);
+    assert_eq!(changes().await, []);
+    assert_eq!(world.states(runs[0].task_id).await[1..], [(Status::Init, Reason::None); 3]);
 }
 
 fn tasks(world: &World, prefix: &str, count: usize) -> Vec<NewTask> {

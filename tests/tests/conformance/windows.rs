@@ -2,7 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::quota::Quotas;
-use carillon::domain::rules::{MaintenanceWindow, WindowAction};
+use carillon::domain::rules::{MaintenanceWindow, RuleChange, WindowAction};
 use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
 use carillon::store::{BATCH_MAX, DueRange, LogView, NewTask, SqlStore, StoreErrorKind, TaskView};
 
@@ -141,6 +141,9 @@ async fn bounds_and_windows_are_read_when_they_change(world: World) {
     assert_eq!((rules.concurrent(tenant), rules.apps.get(&world.owner.app_id)), (Some(7), Some(&3)));
     assert_eq!(rules.windows[&tenant], [longer.clone(), open.clone()], "by their beginning, those that have not ended");
     world.admin.drop_window(tenant, longer.id).await.unwrap();
+    let left = RuleChange { id: longer.id.0, tenant_id: tenant, ends_at: longer.ends_at, changed_at: 0 };
+    assert_eq!(world.store.rules(now).await.unwrap().changes, [left], "whoever comes later has to know");
+    assert!(world.store.rules(longer.ends_at).await.unwrap().changes.is_empty(), "it would have ended by then");
     assert_eq!(world.admin.drop_window(tenant, longer.id).await.unwrap_err().kind(), StoreErrorKind::NotFound);
     let elsewhere = world.admin.drop_window(TenantId(tenant.0 + 1), open.id).await;
     assert_eq!(elsewhere.unwrap_err().kind(), StoreErrorKind::NotFound);

@@ -2,7 +2,7 @@
 
 pub use crate::domain::ClockReading;
 use crate::domain::audit::Actor;
-use crate::domain::rules::Rules;
+use crate::domain::rules::{RuleChange, Rules};
 use crate::domain::silence::Silence;
 use crate::domain::{NodeId, TenantId, UserId};
 use crate::store::error::Result;
@@ -192,4 +192,6 @@ pub trait RuleStore: Send + Sync {
     async fn witness(&self, told: &Silence) -> Result<bool>;
     /// Makes runs due that wait for the end (ms) of a tenant's maintenance window that was deleted.
     async fn resume(&self, tenant_id: TenantId, ends_at: i64, now: i64) -> Result<u64>;
+    /// Makes runs due that a tenant's former quota of fires has delayed beyond `now` (ms). That is done, then.
+    async fn ask_again(&self, change: &RuleChange, now: i64) -> Result<u64>;
 }

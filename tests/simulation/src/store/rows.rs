@@ -6,7 +6,7 @@ use carillon::domain::permit::PermitRequest;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rate_limit::Rate;
 use carillon::domain::routing::{Tags, Use};
-use carillon::domain::rules::MaintenanceWindow;
+use carillon::domain::rules::{MaintenanceWindow, RuleChange};
 use carillon::domain::silence::Silence;
 use carillon::domain::statistics::Grain;
 use carillon::domain::task::{ParentLink, ParentOutcome};
@@ -36,6 +36,7 @@ pub struct State {
     pub app_bounds: BTreeMap<AppId, i32>,
     /// Times in which a tenant's tasks do not run.
     pub windows: BTreeMap<WindowId, MaintenanceWindow>,
+    pub(super) rule_changes: Vec<RuleChange>,
     /// Ranges of fires for which runs are written after the fact.
     pub backfills: BTreeMap<BackfillId, Backfill>,
     /// Which backfill a run counts for.

@@ -5,7 +5,7 @@ use super::rows::State;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
 use carillon::domain::quota::Quotas;
-use carillon::domain::rules::{MaintenanceWindow, Rules};
+use carillon::domain::rules::{MaintenanceWindow, RuleChange, Rules};
 use carillon::domain::silence::Silence;
 use carillon::domain::{AppId, LogId, Reason, Run, TenantId, WindowId};
 use carillon::store::{Result, RuleStore, StoreErrorKind};
@@ -30,7 +30,8 @@ impl RuleStore for ModelStore {
             for window in coming {
                 windows.entry(window.tenant_id).or_default().push(window.clone());
             }
-            Ok(Rules { version: state.rule_version, apps, tenants, windows, silences })
+            let changes = state.rule_changes.iter().filter(|change| change.ends_at > now).copied().collect();
+            Ok(Rules { version: state.rule_version, apps, tenants, windows, silences, changes })
         })
         .await
     }
@@ -66,6 +67,11 @@ impl RuleStore for ModelStore {
         })
         .await
     }
+
+    /// A quota is followed at once here.
+    async fn ask_again(&self, _: &RuleChange, _: i64) -> Result<u64> {
+        Ok(0)
+    }
 }
 
 impl ModelStore {
@@ -97,7 +103,9 @@ impl ModelStore {
             if state.windows.get(&id).is_none_or(|window| window.tenant_id != tenant_id) {
                 return refuse(StoreErrorKind::NotFound, "end a maintenance window", "there is no such window");
             }
-            state.windows.remove(&id);
+            if let Some(MaintenanceWindow { ends_at, .. }) = state.windows.remove(&id) {
+                state.rule_changes.push(RuleChange { id: id.0, tenant_id, ends_at, changed_at: 0 });
+            }
             state.change_rules(now);
             Ok(())
         })

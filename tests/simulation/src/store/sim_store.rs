@@ -12,7 +12,7 @@ use carillon::domain::permit::{Granted, PermitRequest};
 use carillon::domain::plan::Plan;
 use carillon::domain::rate_limit::{Slot, SlotRequest};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::rules::Rules;
+use carillon::domain::rules::{RuleChange, Rules};
 use carillon::domain::silence::Silence;
 use carillon::domain::statistics::Grain;
 use carillon::domain::{Executor, ExecutorId, LogId, NodeId, Owner, Reason, Run, Task, TaskId, TenantId, Transition};
@@ -126,6 +126,7 @@ either! {
         ask rules(now: i64) -> Rules;
         change witness(told: &Silence) -> bool;
         change resume(tenant_id: TenantId, ends_at: i64, now: i64) -> u64;
+        change ask_again(change: &RuleChange, now: i64) -> u64;
     }
     PlanStore {
         ask tasks_due(until: i64, besides: &[TenantId], limit: u64) -> Vec<Task>;
