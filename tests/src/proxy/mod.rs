@@ -1,14 +1,16 @@
 //! Ways to servers on which everything can happen that happens on networks.
 //!
 //! A [`Way`] is cut, reset or slow, it stops without closing anything, and where it understands the database's protocol, it
-//! does all that at a chosen statement. A [`Proxy`] is a way to a database for tests that wait for one statement.
+//! does all that at a chosen statement. A [`Fork`] leads connections to ways by who made them. A [`Proxy`] is a way to a database for tests that wait for one statement.
 
 mod connection;
+mod fork;
 mod loss;
 mod speech;
 mod trap;
 mod way;
 
+pub use fork::{Choose, Fork};
 pub use speech::Speech;
 pub use trap::{Action, Place, Point, Trap};
 pub use way::{Tell, Way};

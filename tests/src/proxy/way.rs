@@ -13,17 +13,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 
 /// Is told what happens: on which way, on which of its connections, and what.
 pub type Tell = Arc<dyn Fn(&str, u64, &str) + Send + Sync>;
 
-/// Listens for connections to one server, for as long as the runtime lives.
+/// Leads connections to one server, for as long as the runtime lives.
 pub struct Way {
-    /// Where it listens on 127.0.0.1.
+    /// Where it listens on 127.0.0.1; 0: it gets its connections from a [`Fork`](super::Fork).
     pub port: u16,
     shared: Arc<Shared>,
-    listening: Mutex<Option<AbortHandle>>,
 }
 
 /// How everything passes at present.
@@ -78,7 +76,22 @@ impl Way {
     /// The port is taken.
     pub async fn open(name: &str, port: u16, target: SocketAddr, speech: Speech, tell: Tell) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-        let port = listener.local_addr()?.port();
+        let way = Self { port: listener.local_addr()?.port(), ..Self::behind_a_fork(name, target, speech, tell) };
+        let shared = Arc::clone(&way.shared);
+        tokio::spawn(async move {
+            loop {
+                // An error belongs to one connection that is gone already.
+                if let Ok((client, _)) = listener.accept().await {
+                    shared.accept(client);
+                }
+            }
+        });
+        Ok(way)
+    }
+
+    /// A way to `target` that does not listen itself.
+    #[must_use]
+    pub fn behind_a_fork(name: &str, target: SocketAddr, speech: Speech, tell: Tell) -> Self {
         let shared = Arc::new(Shared {
             name: name.to_owned(),
             target,
@@ -93,41 +106,12 @@ impl Way {
             vanished: watch::Sender::new(0),
             released: watch::Sender::new(0),
         });
-        let way = Self { port, shared, listening: Mutex::default() };
-        way.listen(listener);
-        Ok(way)
+        Self { port: 0, shared }
     }
 
-    fn listen(&self, listener: TcpListener) {
-        let shared = Arc::clone(&self.shared);
-        let listening = tokio::spawn(async move {
-            loop {
-                // An error belongs to one connection that is gone already.
-                if let Ok((client, _)) = listener.accept().await {
-                    shared.accept(client);
-                }
-            }
-        });
-        *self.listening.lock().unwrap() = Some(listening.abort_handle());
-    }
-
-    /// Refuses connections from now on: no process listens at the other end. Those that are there stay.
-    pub fn refuse(&self) {
-        if let Some(listening) = self.listening.lock().unwrap().take() {
-            listening.abort();
-        }
-    }
-
-    /// Accepts connections again.
-    ///
-    /// # Errors
-    /// The port is taken.
-    pub async fn accept(&self) -> std::io::Result<()> {
-        if self.listening.lock().unwrap().is_none() {
-            let listener = TcpListener::bind(("127.0.0.1", self.port)).await?;
-            self.listen(listener);
-        }
-        Ok(())
+    /// Leads this connection to the server.
+    pub(super) fn take(&self, client: TcpStream) {
+        self.shared.accept(client);
     }
 
     /// From now on nothing passes in either direction, and nothing is closed, until [`Way::thaw`].
@@ -189,6 +173,12 @@ impl Way {
     /// When the way has ended.
     pub async fn sprung(&self) {
         self.shared.sprung.subscribe().wait_for(|count| *count > 0).await.expect("the way lives");
+    }
+
+    /// How often traps have held something back.
+    #[must_use]
+    pub fn times_sprung(&self) -> usize {
+        *self.shared.sprung.borrow()
     }
 
     /// Waits until traps have made it vanish more than `before` times; how often now.

@@ -29,6 +29,7 @@ pub fn drafts() -> Vec<Draft> {
     drafts.late();
     drafts.bounded();
     drafts.failing();
+    drafts.long();
     drafts.following();
     drafts.edited();
     drafts.0
@@ -153,6 +154,18 @@ impl Drafts {
         self.add("too-slow", 3, every(5), (30_000, 1), &slow);
         let serial = json!({ "block_strategy": "serial", "block_scope": "app", "retry_interval_ms": 200 });
         self.add("flaky-serial", 3, every(2), (300, 2), &serial);
+    }
+
+    /// An executor that is cut off for long gives them up. Those that must not run twice at once come one after the other: no
+    /// backlog grows while one is made up for.
+    fn long(&mut self) {
+        let mut once = json!({ "delivery": "at_most_once", "retry_on": ["not_sent"] });
+        self.add("long", 3, Schedule::Cron(10_000), (25_000, 1), &json!({}));
+        self.add("long-once", 2, Schedule::Cron(10_000), (30_000, 1), &once);
+        let serial = json!({ "block_strategy": "serial", "block_scope": "app" });
+        self.add("long-serial", 3, Schedule::Delay(2_000), (20_000, 1), &serial);
+        merge(&mut once, &serial);
+        self.add("long-serial-once", 3, Schedule::Delay(2_000), (30_000, 1), &once);
     }
 
     /// Runs that come after others, and runs of several parts.

@@ -33,14 +33,16 @@ pub async fn rows(database: &Database) -> Vec<Row> {
 
 /// Every row of `task_log_attempt`.
 pub async fn attempts(database: &Database) -> Vec<Attempt> {
-    let sql = "SELECT log_id, attempt, finished_at, status, reason FROM task_log_attempt ORDER BY log_id, attempt";
+    let sql =
+        "SELECT log_id, attempt, due_time, finished_at, status, reason FROM task_log_attempt ORDER BY log_id, attempt";
     let read = |row: &sea_orm::QueryResult| {
         Ok(Attempt {
             log: row.try_get_by_index(0)?,
             attempt: row.try_get_by_index(1)?,
-            finished_at: row.try_get_by_index(2)?,
-            status: row.try_get_by_index(3)?,
-            reason: row.try_get_by_index(4)?,
+            due_time: row.try_get_by_index(2)?,
+            finished_at: row.try_get_by_index(3)?,
+            status: row.try_get_by_index(4)?,
+            reason: row.try_get_by_index(5)?,
         })
     };
     database.query(sql, read).await

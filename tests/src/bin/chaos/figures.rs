@@ -11,6 +11,7 @@ pub fn of(history: &History, broken: &[Broken]) -> Value {
     let (silence_ms, silence_at_us) = longest_silence(history);
     json!({
         "faults": history.troubles.len(),
+        "traps": traps(history),
         "tasks": history.tasks.len(),
         "fires": history.rows.iter().filter(|row| row.is_scheduled() && !row.is_shard()).count(),
         "rows": history.rows.len(),
@@ -25,6 +26,19 @@ pub fn of(history: &History, broken: &[Broken]) -> Value {
         "longest_silence_at_us": silence_at_us,
         "broken": counts(broken),
     })
+}
+
+/// By point: how many traps were set, how many of them were met, and by how many statements.
+fn traps(history: &History) -> Value {
+    let mut points: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    for trap in &history.traps {
+        let [set, met, statements] = points.entry(&trap.point).or_default();
+        *set += 1;
+        *met += usize::from(trap.sprung > 0);
+        *statements += trap.sprung;
+    }
+    let told = |[set, met, statements]: [usize; 3]| json!({ "set": set, "met": met, "statements": statements });
+    points.into_iter().map(|(point, counts)| (point.to_owned(), told(counts))).collect::<Map<_, _>>().into()
 }
 
 fn counts(broken: &[Broken]) -> Map<String, Value> {

@@ -170,6 +170,7 @@ impl Row {
 pub struct Attempt {
     pub log: i64,
     pub attempt: i32,
+    pub due_time: i64,
     pub finished_at: i64,
     pub status: i32,
     pub reason: String,
@@ -207,10 +208,23 @@ pub struct Visit {
 pub struct Trouble {
     /// Its kind.
     pub name: String,
+    /// What was broken: a node, an executor, a database server.
+    pub target: String,
     /// When it began.
     pub from_us: i64,
     /// When it was mended.
     pub until_us: i64,
+}
+
+/// A trap at a kind of statement.
+#[derive(Debug, Clone, Serialize)]
+pub struct Set {
+    /// The kind.
+    pub point: String,
+    /// How many statements walked into it.
+    pub sprung: usize,
+    /// Connections were cut for it.
+    pub is_cut: bool,
 }
 
 /// Everything.
@@ -230,8 +244,12 @@ pub struct History {
     pub visits: Vec<Visit>,
     /// Processes that were killed, and when by the monotonic clock: just before.
     pub deaths: BTreeMap<u32, i64>,
+    /// Every process of an executor, with the executor's name.
+    pub processes: BTreeMap<u32, String>,
     /// What broke.
     pub troubles: Vec<Trouble>,
+    /// The traps that were set.
+    pub traps: Vec<Set>,
     /// Everything was mended.
     pub mended_us: i64,
     /// The tasks began to be stopped.
@@ -243,7 +261,7 @@ pub struct History {
 }
 
 /// A fault is near until so long after it is mended, µs.
-const NEAR_US: i64 = 15_000_000;
+pub const NEAR_US: i64 = 15_000_000;
 
 impl History {
     /// Whether something was broken at this instant (epoch µs), or had just been mended.

@@ -26,6 +26,8 @@ pub struct Host {
     story: Story,
     make: Box<dyn Fn(usize) -> Command + Send + Sync>,
     state: Mutex<State>,
+    /// One fault of it at a time.
+    turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -36,6 +38,8 @@ struct State {
     is_wanted: bool,
     /// Those that were killed, and when.
     deaths: BTreeMap<u32, i64>,
+    /// Every one that there was.
+    pids: Vec<u32>,
 }
 
 /// The monotonic clock, µs.
@@ -47,7 +51,13 @@ pub fn mono_us() -> i64 {
 impl Host {
     /// One whose command `make` gives by the number of the incarnation.
     pub fn new(name: &str, story: &Story, make: impl Fn(usize) -> Command + Send + Sync + 'static) -> Self {
-        Self { name: name.to_owned(), story: story.clone(), make: Box::new(make), state: Mutex::default() }
+        Self {
+            name: name.to_owned(),
+            story: story.clone(),
+            make: Box::new(make),
+            state: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 
     /// As files call it.
@@ -63,7 +73,23 @@ impl Host {
         let log = self.story.path(&format!("{}.log", self.name));
         let process = Process::start(&self.name, (self.make)(state.incarnation), &log);
         self.story.tell("start", json!({ "name": self.name, "incarnation": state.incarnation, "pid": process.pid() }));
+        state.pids.push(process.pid());
         state.process = Some(process);
+    }
+
+    /// Waits until the fault before is mended.
+    pub async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Its processes so far.
+    pub fn pids(&self) -> Vec<u32> {
+        self.state.lock().unwrap().pids.clone()
+    }
+
+    /// The process that runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.process().map(|process| process.pid())
     }
 
     /// Processes that were killed, and when: just before, by the monotonic clock.

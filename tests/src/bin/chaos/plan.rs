@@ -23,14 +23,25 @@ const REST_MS: u64 = 3_000;
 const DRAWS_MAX: usize = 30;
 
 /// What a fault is done to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     /// A node, with its ways.
     Node(usize),
-    /// An executor, with its way.
+    /// An executor, with its ways.
     Executor(usize),
     /// A database server.
     Database(usize),
+}
+
+impl Target {
+    /// As files call it.
+    pub fn name(self) -> String {
+        match self {
+            Self::Node(number) => format!("node-{number}"),
+            Self::Executor(number) => format!("executor-{number}"),
+            Self::Database(number) => format!("database-{number}"),
+        }
+    }
 }
 
 /// How it breaks.
@@ -44,11 +55,14 @@ pub enum Break {
     Restart,
     /// Its machine is gone without closing anything; another one of its name comes when the fault ends.
     Vanish,
-    /// Nothing passes to it or from it until the fault ends.
+    /// Nothing passes to it or from it until the fault ends, between nodes, executors and the database. Calls of the API do.
     Partition,
-    /// Its connections to the database are closed, or end with an error.
+    /// Of an executor: the same for connections that nodes make to it (`inbound`), or for those that it makes, and not for
+    /// the others.
+    OneWay { inbound: bool },
+    /// A node's connections to the database, or all between an executor and the nodes, are closed, or end with an error.
     Cut { by_error: bool },
-    /// Its way to the database takes so much longer.
+    /// Each piece takes so much longer: between a node and the database, or between an executor and the nodes.
     Slow { by_ms: u64 },
     /// Something happens at a statement.
     Trap { point: Point, place: Place, action: Action, times: usize },
@@ -76,6 +90,7 @@ impl Fault {
             Break::Restart => "restart",
             Break::Vanish => "vanish",
             Break::Partition => "partition",
+            Break::OneWay { .. } => "one-way",
             Break::Cut { .. } => "cut",
             Break::Slow { .. } => "slow",
             Break::Trap { .. } => "trap",
@@ -141,20 +156,24 @@ fn draw(dice: &Dice, at_ms: u64, members: usize) -> Fault {
     let executor = Target::Executor(dice.between("executor", 0, EXECUTORS as i64 - 1) as usize);
     let database = Target::Database(dice.between("member", 0, members as i64 - 1) as usize);
     let (target, what, ms) = match dice.between("fault", 0, 99) {
-        0..8 => (node, Break::Kill, (500, 12_000)),
-        8..18 => (node, Break::Pause, (2_000, 25_000)),
-        18..24 => (node, Break::Restart, (0, 0)),
-        24..30 => (node, Break::Vanish, (3_000, 25_000)),
-        30..35 => (node, Break::Partition, (2_000, 25_000)),
-        35..42 => (executor, Break::Kill, (500, 12_000)),
-        42..49 => (executor, Break::Pause, (2_000, 25_000)),
-        49..54 => (executor, Break::Restart, (0, 0)),
-        54..58 => (executor, Break::Vanish, (3_000, 25_000)),
-        58..62 => (executor, Break::Partition, (2_000, 25_000)),
-        62..67 => (database, Break::Kill, (500, 10_000)),
-        67..72 => (database, Break::Pause, (2_000, 25_000)),
-        72..77 => (node, Break::Cut { by_error: dice.happens("by error", 500) }, (0, 0)),
-        77..81 => (node, Break::Slow { by_ms: dice.between("slower by", 5, 150) as u64 }, (3_000, 15_000)),
+        0..7 => (node, Break::Kill, (500, 12_000)),
+        7..16 => (node, Break::Pause, (2_000, 25_000)),
+        16..21 => (node, Break::Restart, (0, 0)),
+        21..26 => (node, Break::Vanish, (3_000, 25_000)),
+        26..31 => (node, Break::Partition, (2_000, 25_000)),
+        31..37 => (executor, Break::Kill, (500, 12_000)),
+        37..43 => (executor, Break::Pause, (2_000, 25_000)),
+        43..47 => (executor, Break::Restart, (0, 0)),
+        47..52 => (executor, Break::Vanish, (3_000, 25_000)),
+        // Half of them are long enough for what it runs to be given up.
+        52..59 => (executor, Break::Partition, (2_000, 60_000)),
+        59..62 => (executor, Break::OneWay { inbound: dice.happens("inbound", 500) }, (2_000, 40_000)),
+        62..65 => (executor, Break::Cut { by_error: dice.happens("by error", 500) }, (0, 0)),
+        65..69 => (executor, Break::Slow { by_ms: dice.between("slower by", 5, 400) as u64 }, (3_000, 15_000)),
+        69..73 => (database, Break::Kill, (500, 10_000)),
+        73..77 => (database, Break::Pause, (2_000, 25_000)),
+        77..81 => (node, Break::Cut { by_error: dice.happens("by error", 500) }, (0, 0)),
+        81..84 => (node, Break::Slow { by_ms: dice.between("slower by", 5, 150) as u64 }, (3_000, 15_000)),
         _ => (node, trap(dice), (15_000, 15_000)),
     };
     Fault { at_ms, for_ms: dice.between("length", ms.0, ms.1) as u64, target, what }
@@ -225,6 +244,9 @@ pub fn edits(seed: u64, seconds: u32, tasks: usize) -> Vec<Edit> {
 mod tests {
     use super::*;
 
+    /// What is silent for so long is taken for dead, ms: `executors.abandon_after` and `executors.offline_after`, and some.
+    const GIVEN_UP_MS: u64 = 35_000;
+
     #[test]
     fn the_same_seed_is_the_same_plan_and_another_seed_another() {
         let plan = |seed| (faults(seed, 300, 1, &[]), edits(seed, 300, 8));
@@ -250,7 +272,15 @@ mod tests {
         let mut names: Vec<String> = all.iter().map(Fault::name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 15, "{names:?}");
+        let mut known = Vec::new();
+        for what in ["kill", "pause", "restart", "vanish", "partition", "cut", "slow"] {
+            known.extend([format!("{what}-node"), format!("{what}-executor")]);
+        }
+        known.extend(["trap-node", "one-way-executor", "kill-database", "pause-database"].map(str::to_owned));
+        known.sort_unstable();
+        assert_eq!(names, known);
+        let is_long = |fault: &&Fault| fault.name() == "partition-executor" && fault.for_ms > GIVEN_UP_MS;
+        assert!(all.iter().filter(is_long).count() > 10, "partitions in which what an executor runs is given up");
         for point in [Point::Begin, Point::Lock, Point::Commit, Point::Prepare] {
             assert!(all.iter().any(|fault| fault.trap().is_some_and(|trap| trap.point == point)), "{point:?}");
         }

@@ -57,14 +57,16 @@ pub async fn run(options: &Options, story: &Story) -> Result<(History, Vec<Broke
     let others = machine::Watch::begin(story);
     let stopped_us = settle::settle(&stand, &tasks).await;
     drop(supervisors);
-    for host in stand.executors.iter().map(|one| &one.host).chain(stand.nodes.iter().map(|one| &one.host)) {
+    for host in stand.executors.iter().map(|one| &one.host).chain(stand.nodes.iter().map(|one| &*one.host)) {
         host.stop().await;
     }
+    let broken = troubles?;
     let mut history = History {
         tasks,
         spans: ledger.spans(),
         manual_runs: std::mem::take(&mut ledger.manual_runs),
-        troubles: troubles?,
+        troubles: broken.troubles,
+        traps: broken.traps,
         mended_us,
         stopped_us,
         others: others.seen(),
@@ -151,6 +153,8 @@ fn every(task: &Task) -> Option<i64> {
 async fn gather(stand: &Stand, history: &mut History) {
     history.rows = collect::rows(stand.database()).await;
     history.attempts = collect::attempts(stand.database()).await;
+    let processes = |host: &Host| host.pids().into_iter().map(|pid| (pid, host.name().to_owned())).collect::<Vec<_>>();
+    history.processes = stand.executors.iter().flat_map(|executor| processes(&executor.host)).collect();
     history.deaths = stand.hosts().flat_map(Host::deaths).collect();
     let mut incidents = stand.story.incidents();
     let files = collect::record_files(&stand.story.path(""));
@@ -179,6 +183,8 @@ async fn keep_evidence(stand: &Stand, history: &History, broken: &[Broken]) {
     story.write("visits.jsonl", &lines(history.visits.iter().map(|visit| json!(visit)).collect()));
     story.write("tasks.jsonl", &lines(history.tasks.iter().map(|task| json!(task)).collect()));
     story.write("spans.jsonl", &lines(history.spans.iter().map(|span| json!(span)).collect()));
+    story.write("troubles.jsonl", &lines(history.troubles.iter().map(|one| json!(one)).collect()));
+    story.write("traps.jsonl", &lines(history.traps.iter().map(|one| json!(one)).collect()));
     story.write("broken.jsonl", &lines(broken.iter().map(|one| json!(one)).collect()));
     for (name, log) in stand.servers.logs() {
         story.write(&name, &log);

@@ -39,7 +39,7 @@ impl Servers {
         Self { databases, cluster, turns }
     }
 
-    /// Waits until the fault before is mended: on a busy machine a server may still be starting when the next one is due.
+    /// Waits until the fault before is mended.
     pub async fn turn(&self, number: usize) -> MutexGuard<'_, ()> {
         self.turns[number].lock().await
     }

@@ -2,19 +2,23 @@
 
 use crate::client::Client;
 use crate::host::Host;
+use crate::links::{Hop, Link};
 use crate::options::Engine;
-use crate::plan::{EXECUTORS, NODES};
+use crate::origin;
+use crate::plan::{EXECUTORS, NODES, Target};
 use crate::servers::Servers;
 use crate::story::Story;
 use anyhow::{Context as _, Result, ensure};
 use carillon_protocol::sign::Key;
 use carillon_tests::node::{TOKEN, configure};
-use carillon_tests::proxy::{Speech, Way};
+use carillon_tests::proxy::{Fork, Speech, Way};
 use carillon_tests::{App, Database, command, port};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::MutexGuard;
 
 /// How long everything may take to be ready at first.
 const READY_MAX: Duration = Duration::from_secs(90);
@@ -22,22 +26,27 @@ const READY_MAX: Duration = Duration::from_secs(90);
 /// How long running handlers may finish when an executor is stopped.
 const DRAIN_MS: u64 = 20_000;
 
-/// A node, and the ways to and from it.
+/// After so long without a node an executor stops its handlers; some of them take longer, and some faults do.
+const ABANDON_AFTER: &str = "20s";
+
+/// A node, and its way to the database.
 pub struct NodeSite {
     /// The process.
-    pub host: Host,
-    /// Where executors find it.
-    pub api: Way,
+    pub host: Arc<Host>,
+    /// Where it listens.
+    port: u16,
     /// How it finds its database.
     pub database: Way,
 }
 
-/// An executor, and the way to it.
+/// An executor, and its address.
 pub struct ExecutorSite {
     /// The process.
     pub host: Host,
     /// Where nodes find it.
-    pub inbound: Way,
+    pub address: Fork,
+    /// To and from each node.
+    pub links: Vec<Link>,
 }
 
 /// Everything that runs.
@@ -59,6 +68,9 @@ pub const TENANTS: [&str; 2] = ["north", "south"];
 
 /// The executors of each tenant.
 const TENANT_OF: [usize; EXECUTORS] = [0, 0, 1];
+
+/// This executor says that its address is its own: a node that is refused there takes it for dead at once.
+const OWN_ADDRESS: usize = 0;
 
 impl Stand {
     /// Raises it, and waits until executors are registered.
@@ -128,9 +140,33 @@ impl Stand {
         self.servers.reader()
     }
 
+    /// What leads from this node or executor to the executors or nodes, and back.
+    pub fn hops_of(&self, target: Target) -> impl Iterator<Item = &Hop> {
+        let is_of = move |executor: usize, node: usize| match target {
+            Target::Node(number) => number == node,
+            Target::Executor(number) => number == executor,
+            Target::Database(_) => false,
+        };
+        let links =
+            self.executors.iter().enumerate().flat_map(|(executor, site)| {
+                site.links.iter().enumerate().map(move |(node, link)| (executor, node, link))
+            });
+        links.filter(move |(executor, node, _)| is_of(*executor, *node)).flat_map(|(_, _, link)| link.hops())
+    }
+
+    /// Waits until the fault before is mended: stopping a process takes as long as its handlers do, and on a busy machine a
+    /// server may still be starting when the next fault is due.
+    pub async fn turn(&self, target: Target) -> MutexGuard<'_, ()> {
+        match target {
+            Target::Node(number) => self.nodes[number].host.turn().await,
+            Target::Executor(number) => self.executors[number].host.turn().await,
+            Target::Database(number) => self.servers.turn(number).await,
+        }
+    }
+
     /// Every process that is watched.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> {
-        self.nodes.iter().map(|node| &node.host).chain(self.executors.iter().map(|executor| &executor.host))
+        self.nodes.iter().map(|node| &*node.host).chain(self.executors.iter().map(|executor| &executor.host))
     }
 }
 
@@ -140,8 +176,6 @@ async fn node(engine: Engine, story: &Story, database: &Database, number: usize,
     let server = database.server().port;
     let to_database =
         Way::open(&format!("{name} to its database"), port::free(), local(server), speech, story.of_ways()).await?;
-    let api =
-        Way::open(&format!("executors to {name}"), port::free(), local(port), Speech::Unknown, story.of_ways()).await?;
     let url = database.url.replace(&format!(":{server}/"), &format!(":{}/", to_database.port));
     let folder = story.path(&name);
     std::fs::create_dir_all(&folder)?;
@@ -153,22 +187,27 @@ async fn node(engine: Engine, story: &Story, database: &Database, number: usize,
             ("server.port", &port.to_string()),
             ("database.url", &url),
             ("api.token", TOKEN),
+            ("executors.abandon_after", ABANDON_AFTER),
             ("log.level", "info"),
         ];
         configure(&mut command, &settings);
         command
     });
-    Ok(NodeSite { host, api, database: to_database })
+    Ok(NodeSite { host: Arc::new(host), port, database: to_database })
 }
 
 async fn executor(stand: &Stand, number: usize, app: &App) -> Result<ExecutorSite> {
     let story = stand.story.clone();
     let name = format!("executor-{number}");
-    let port = port::free();
-    let way = format!("nodes to {name}");
-    let inbound = Way::open(&way, port::free(), local(port), Speech::Unknown, story.of_ways()).await?;
-    let nodes: Vec<String> = stand.nodes.iter().map(|node| format!("http://127.0.0.1:{}", node.api.port)).collect();
-    let (address, app) = (format!("http://127.0.0.1:{}", inbound.port), app.clone());
+    // Where an executor listens, and where nodes find it. An address is its own if it leads to its machine and its port is the
+    // one that it listens on: then both have that port, on two addresses of this machine.
+    let is_own = number == OWN_ADDRESS;
+    let listens = SocketAddr::from(([127, 0, 0, if is_own { 2 } else { 1 }], port::free()));
+    let reached = if is_own { listens.port() } else { port::free() };
+    let links = links(stand, &name, listens).await?;
+    let address = fork(stand, reached, &links).await?;
+    let nodes: Vec<String> = links.iter().map(|link| format!("http://127.0.0.1:{}", link.to_node.way.port)).collect();
+    let (url, app) = (format!("http://127.0.0.1:{reached}"), app.clone());
     let folder = story.path(&name);
     std::fs::create_dir_all(&folder)?;
     let host = Host::new(&name, &stand.story, move |incarnation| {
@@ -180,9 +219,9 @@ async fn executor(stand: &Stand, number: usize, app: &App) -> Result<ExecutorSit
             .env("CARILLON_APP", &app.name)
             .env("CARILLON_KEY_ID", &app.key.id)
             .env("CARILLON_KEY_SECRET", &app.key.secret)
-            .env("CARILLON_BIND", "127.0.0.1")
-            .env("CARILLON_PORT", port.to_string())
-            .env("CARILLON_ADDRESS", &address)
+            .env("CARILLON_BIND", listens.ip().to_string())
+            .env("CARILLON_PORT", listens.port().to_string())
+            .env("CARILLON_ADDRESS", &url)
             .env("CARILLON_JOURNAL_DIR", folder.join("journal"))
             .env("CARILLON_CAPACITY", "256")
             .env("CHAOS_DRAIN_MS", DRAIN_MS.to_string())
@@ -190,7 +229,30 @@ async fn executor(stand: &Stand, number: usize, app: &App) -> Result<ExecutorSit
             .env("RUST_LOG", "info");
         command
     });
-    Ok(ExecutorSite { host, inbound })
+    Ok(ExecutorSite { host, address, links })
+}
+
+async fn links(stand: &Stand, executor: &str, listens: SocketAddr) -> Result<Vec<Link>> {
+    let mut links = Vec::new();
+    for node in &stand.nodes {
+        let (there, back) =
+            (format!("{executor} to {}", node.host.name()), format!("{} to {executor}", node.host.name()));
+        let to_node = Way::open(&there, 0, local(node.port), Speech::Unknown, stand.story.of_ways()).await?;
+        let to_executor = Way::behind_a_fork(&back, listens, Speech::Unknown, stand.story.of_ways());
+        links.push(Link { to_node: Hop::by(to_node), to_executor: Hop::by(to_executor) });
+    }
+    Ok(links)
+}
+
+/// All nodes know one address of the executor: whose a connection is, the kernel tells.
+async fn fork(stand: &Stand, port: u16, links: &[Link]) -> Result<Fork> {
+    let nodes: Vec<Arc<Host>> = stand.nodes.iter().map(|node| Arc::clone(&node.host)).collect();
+    let choose = move |from: SocketAddr| {
+        let socket = origin::socket(from.port(), port)?;
+        nodes.iter().position(|node| node.pid().is_some_and(|pid| origin::has(pid, socket)))
+    };
+    let ways = links.iter().map(|link| Arc::clone(&link.to_executor.way)).collect();
+    Ok(Fork::open(port, ways, Arc::new(choose)).await?)
 }
 
 fn local(port: u16) -> SocketAddr {

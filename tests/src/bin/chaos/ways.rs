@@ -1,7 +1,11 @@
 //! A proxy on real sockets: what it does at which message, whatever pieces the bytes come in.
 
-use carillon_tests::proxy::{Action, Place, Point, Speech, Trap, Way};
+use crate::links::Hop;
+use crate::plan::Target;
+use carillon_tests::proxy::{Action, Fork, Place, Point, Speech, Trap, Way};
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,8 +18,13 @@ const SILENCE: Duration = Duration::from_millis(200);
 
 /// A server that answers each piece with what `answer` makes of it, and a way to it.
 async fn way_to(speech: Speech, answer: fn(&[u8]) -> Vec<u8>) -> Way {
+    let server = server(answer).await;
+    Way::open("test", 0, server, speech, Arc::new(|_, _, _| ())).await.unwrap()
+}
+
+async fn server(answer: fn(&[u8]) -> Vec<u8>) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let server = listener.local_addr().unwrap();
+    let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
@@ -26,11 +35,15 @@ async fn way_to(speech: Speech, answer: fn(&[u8]) -> Vec<u8>) -> Way {
             });
         }
     });
-    Way::open("test", 0, server, speech, Arc::new(|_, _, _| ())).await.unwrap()
+    address
 }
 
 async fn connect(way: &Way) -> TcpStream {
-    TcpStream::connect(("127.0.0.1", way.port)).await.unwrap()
+    reach(way.port).await
+}
+
+async fn reach(port: u16) -> TcpStream {
+    TcpStream::connect(("127.0.0.1", port)).await.unwrap()
 }
 
 /// What comes back: `Some(empty)` is an end, `None` nothing.
@@ -148,21 +161,66 @@ async fn what_is_held_goes_on_and_what_vanishes_is_never_closed() {
 }
 
 #[tokio::test]
-async fn a_way_that_refuses_has_no_listener_and_one_that_is_cut_ends() {
+async fn a_way_that_is_cut_ends() {
     let way = way_to(Speech::Unknown, echo).await;
     let mut stream = connect(&way).await;
     assert_eq!(ask(&mut stream, b"hello").await, Some(b"hello".to_vec()));
-    way.refuse();
-    let gone = async { while TcpStream::connect(("127.0.0.1", way.port)).await.is_ok() {} };
-    tokio::time::timeout(PATIENCE, gone).await.expect("it refuses");
-    assert_eq!(ask(&mut stream, b"still").await, Some(b"still".to_vec()));
-    way.accept().await.unwrap();
-    let mut again = connect(&way).await;
-    assert_eq!(ask(&mut again, b"again").await, Some(b"again".to_vec()));
     way.cut(false);
-    assert_eq!(hear(&mut again, PATIENCE).await, Some(Vec::new()));
+    assert_eq!(hear(&mut stream, PATIENCE).await, Some(Vec::new()));
     let mut stream = connect(&way).await;
     assert_eq!(ask(&mut stream, b"x").await, Some(b"x".to_vec()));
     way.cut(true);
     assert!(tokio::time::timeout(PATIENCE, stream.read_u8()).await.unwrap().is_err(), "a reset is an error");
+}
+
+#[tokio::test]
+async fn a_fork_leads_each_by_its_way_and_refuses_all() {
+    let server = server(echo).await;
+    let way = || Arc::new(Way::behind_a_fork("test", server, Speech::Unknown, Arc::new(|_, _, _| ())));
+    let ways = vec![way(), way()];
+    // Each by another way, and the third by none.
+    let next = AtomicUsize::new(0);
+    let choose = Arc::new(move |_| Some(next.fetch_add(1, Ordering::SeqCst)).filter(|at| *at < 2));
+    let port = carillon_tests::port::free();
+    let fork = Fork::open(port, ways.clone(), choose).await.unwrap();
+    let (mut first, mut second) = (reach(port).await, reach(port).await);
+    assert_eq!(ask(&mut first, b"first").await, Some(b"first".to_vec()));
+    assert_eq!(ask(&mut second, b"second").await, Some(b"second".to_vec()));
+    assert_eq!(hear(&mut reach(port).await, PATIENCE).await, Some(Vec::new()), "a third is closed");
+    ways[0].freeze();
+    first.write_all(b"frozen").await.unwrap();
+    assert_eq!(hear(&mut first, SILENCE).await, None);
+    assert_eq!(ask(&mut second, b"passes").await, Some(b"passes".to_vec()));
+
+    fork.refuse();
+    let gone = async { while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {} };
+    tokio::time::timeout(PATIENCE, gone).await.expect("it refuses");
+    assert_eq!(ask(&mut second, b"still").await, Some(b"still".to_vec()));
+    fork.accept().await.unwrap();
+    reach(port).await;
+}
+
+#[tokio::test]
+async fn what_two_are_cut_off_from_passes_when_neither_is() {
+    let hop = Hop::by(way_to(Speech::Unknown, echo).await);
+    let (node, executor) = (Target::Node(0), Target::Executor(0));
+    let mut stream = connect(&hop.way).await;
+    hop.freeze(node);
+    hop.freeze(executor);
+    hop.thaw(node);
+    stream.write_all(b"kept").await.unwrap();
+    assert_eq!(hear(&mut stream, SILENCE).await, None);
+    hop.thaw(executor);
+    assert_eq!(hear(&mut stream, PATIENCE).await, Some(b"kept".to_vec()));
+
+    hop.freeze(node);
+    hop.vanish(executor);
+    hop.thaw(executor);
+    let mut later = connect(&hop.way).await;
+    later.write_all(b"later").await.unwrap();
+    assert_eq!(hear(&mut later, SILENCE).await, None);
+    hop.thaw(node);
+    assert_eq!(hear(&mut later, PATIENCE).await, Some(b"later".to_vec()));
+    stream.write_all(b"lost").await.unwrap();
+    assert_eq!(hear(&mut stream, SILENCE).await, None, "what was lost stays lost");
 }

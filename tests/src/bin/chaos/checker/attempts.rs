@@ -61,9 +61,7 @@ impl Evidence<'_> {
                     );
                     self.breaks("started_though_unstarted", log, row.task, detail);
                 }
-                Some((_, reason, at))
-                    if UNKNOWN.contains(&reason) && at > 0 && visit.end_us / 1_000 > at + CLOCKS_MS =>
-                {
+                Some((_, reason, at)) if UNKNOWN.contains(&reason) && visit.end_us / 1_000 > at + CLOCKS_MS => {
                     let detail = format!(
                         "attempt {} was called dead at {at} and ran until {}",
                         visit.attempt,
@@ -72,6 +70,19 @@ impl Evidence<'_> {
                     self.breaks("ran_though_dead", log, row.task, detail);
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// An attempt of which nobody knows how it ended has an executor that was away.
+    pub(super) fn unknown_ends_have_a_cause(&mut self) {
+        for kept in self.history.attempts.iter().filter(|kept| UNKNOWN.contains(&kept.reason.as_str())) {
+            let task = self.rows.get(&kept.log).map_or(0, |row| row.task);
+            let at = self.called_at(kept);
+            if !self.can_be_lost(kept.log, kept.attempt, &kept.reason, (kept.due_time, at)) {
+                let detail =
+                    format!("attempt {} was called {} by {at}, and its executor was well", kept.attempt, kept.reason);
+                self.breaks("lost_without_reason", kept.log, task, detail);
             }
         }
     }
@@ -95,14 +106,15 @@ impl Evidence<'_> {
             if earlier.end_mono > later.start_mono {
                 self.breaks("attempts_side_by_side", log, later.task, told.clone());
             }
-            let reason = self.end_of(log, earlier.attempt).map_or("", |(_, reason, _)| reason);
+            let (reason, called_at) =
+                self.end_of(log, earlier.attempt).map_or(("", later.start_us / 1_000), |(_, reason, at)| (reason, at));
             let may_follow = SAID_BY_HANDLERS.contains(&reason) || (!is_at_most_once && UNKNOWN.contains(&reason));
             if !may_follow {
                 let what = if is_at_most_once { "at_most_once_twice" } else { "repeated_without_reason" };
                 self.breaks(what, log, later.task, format!("{told}; in between it was called {reason:?}"));
             }
-            if earlier.outcome == "ok" && !self.history.deaths.contains_key(&earlier.pid) {
-                self.breaks("repeated_success", log, later.task, format!("{told}; its process was never killed"));
+            if earlier.outcome == "ok" && !self.is_unheard(earlier, called_at) {
+                self.breaks("repeated_success", log, later.task, format!("{told}; its executor was well"));
             }
         }
         let is_success = self.rows.get(&log).is_some_and(|row| row.status == status::SUCCEEDED);

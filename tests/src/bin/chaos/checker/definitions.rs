@@ -24,7 +24,7 @@ impl Evidence<'_> {
                 continue;
             };
             let is_named = span.every_ms.is_some_and(|every| visit.fire_time % every == 0);
-            if !is_named && !span.unreachable.contains(&visit.log) {
+            if !is_named && !self.is_out_of_reach(visit.log, span) {
                 let detail = format!(
                     "the fire at {} started at {} µs, {} ms after the answer that made it {:?}",
                     visit.fire_time,

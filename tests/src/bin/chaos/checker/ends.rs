@@ -9,6 +9,9 @@ pub(super) const MISFIRE_AFTER_MS: i64 = 30_000;
 /// The clocks of a row may differ so much from each other, ms: estimates of the database's clock.
 pub(super) const CLOCKS_MS: i64 = 200;
 
+/// With no fault near, nodes know of an end so soon, ms.
+const RESULT_MS: i64 = 500;
+
 impl Evidence<'_> {
     pub(super) fn rows_end_as_they_may(&mut self) {
         for row in &self.history.rows {
@@ -41,7 +44,10 @@ impl Evidence<'_> {
             (status::SUCCEEDED, _) => None,
             (status::FAILED, "shard_failed") => wrong(row.is_parent(), "it has no shards"),
             (status::FAILED, "outcome_unknown" | "abandoned") => {
-                wrong(task.is_at_most_once || has_no_retries, "an unknown outcome is repeated")
+                wrong(task.is_at_most_once || has_no_retries, "an unknown outcome is repeated").or_else(|| {
+                    let lived = (row.due_time, row.finished_at);
+                    wrong(self.can_be_lost(row.id, row.attempt, &row.reason, lived), "its executor was well")
+                })
             }
             (status::FAILED | status::DISCARDED, "handler_failed") => {
                 let can_fail = task.succeed_at == 0 || row.attempt < task.succeed_at;
@@ -53,8 +59,10 @@ impl Evidence<'_> {
                 let has_waited = late >= 0 && self.history.is_near_trouble(row.finished_at * 1_000);
                 wrong(has_waited && is_final, "executors could be reached, or retries were left")
             }
-            (status::DISCARDED, "blocked") => wrong(task.yields == Some(Yields::Later), "it waits for its turn"),
-            (status::CANCELLED, "covered") => wrong(task.yields == Some(Yields::Earlier), "nothing covers it"),
+            (status::DISCARDED, "blocked") => wrong(task.yields == Some(Yields::Later), "it waits for its turn")
+                .or_else(|| wrong(self.has_predecessor(row), "no earlier run was under way")),
+            (status::CANCELLED, "covered") => wrong(task.yields == Some(Yields::Earlier), "nothing covers it")
+                .or_else(|| wrong(self.has_successor(row), "no later run was due")),
             (status::EXPIRED, "expired") => {
                 wrong(task.expire_after_ms > 0 && late > task.expire_after_ms, "it was not that late")
             }
@@ -62,17 +70,32 @@ impl Evidence<'_> {
             (status::CANCELLED, "task_stopped" | "task_edited") => {
                 let at_us = row.finished_at * 1_000;
                 let is_stopped = self.history.stopped_us - CLOCKS_MS * 1_000 <= at_us;
-                let is_edited = task.is_edited && self.is_between_spans(task.id, row.finished_at);
+                let is_edited = task.is_edited && self.follows_change(task.id, at_us, CLOCKS_MS * 1_000);
                 wrong(is_stopped || is_edited, "nobody had stopped or edited it then")
             }
             _ => Some("nothing that happened explains it".to_owned()),
         }
     }
 
-    /// Whether a change was, or may have been, under way in the moments before: what executors hold follows it.
-    fn is_between_spans(&self, task: i64, at_ms: i64) -> bool {
-        let spans = self.history.spans.iter().filter(|span| span.task == task);
-        spans.into_iter().any(|span| span.until_us / 1_000 <= at_ms + CLOCKS_MS)
+    /// Whether another run of the task was under way, as far as nodes knew, when this one was due and ended.
+    fn has_predecessor(&self, row: &Row) -> bool {
+        self.rows_of(row.task).iter().any(|other| {
+            let began = other.attempt > 0 && other.fire_time <= row.due_time;
+            let goes_on = !other.is_ended()
+                || other.finished_at + RESULT_MS >= row.finished_at
+                || self.may_come_late(other.finished_at, row.finished_at);
+            other.id != row.id && began && goes_on
+        })
+    }
+
+    /// Whether a later run of the task was due when this one ended, and had not run before; it may be covered, or stopped,
+    /// while this one uses up the time in which a handler may end by itself.
+    fn has_successor(&self, row: &Row) -> bool {
+        self.rows_of(row.task).iter().any(|other| {
+            let was_due = row.fire_time < other.fire_time && other.fire_time <= row.finished_at + CLOCKS_MS;
+            let has_run = other.is_ended() && other.finished_at + CLOCKS_MS < row.finished_at;
+            was_due && (!has_run || other.status == status::CANCELLED)
+        })
     }
 
     fn success_was_seen(&mut self, row: &Row) {

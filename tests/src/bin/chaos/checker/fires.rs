@@ -59,7 +59,7 @@ impl Evidence<'_> {
             .filter(|row| row.is_scheduled() && !row.is_shard() && !is_named(row.fire_time))
             // What was written ahead of a change is cancelled, unless an executor has it that cannot be reached.
             .filter(|row| row.status != crate::history::status::CANCELLED)
-            .filter(|row| !spans.iter().any(|span| span.unreachable.contains(&row.id)))
+            .filter(|row| !spans.iter().any(|span| self.is_out_of_reach(row.id, span)))
             .map(|row| (row.id, row.fire_time))
             .collect();
         for (log, fire) in wrong {

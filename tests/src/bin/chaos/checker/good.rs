@@ -11,6 +11,9 @@ pub const MENDED: i64 = T0 + 20_000;
 /// The tasks are stopped.
 const STOPPED: i64 = T0 + 90_000;
 
+/// The process of an executor that nothing befalls.
+pub const WELL: u32 = 11;
+
 /// Tasks of the good history.
 pub const PLAIN: i64 = 1;
 pub const ONCE: i64 = 2;
@@ -138,7 +141,17 @@ pub fn good() -> History {
     }
     edited(&mut good);
     let mut history = good.0;
-    history.troubles = vec![Trouble { name: "pause-node".to_owned(), from_us: T0 * 1_000, until_us: MENDED * 1_000 }];
+    let trouble = |name: &str, target: &str, from: i64, until: i64| Trouble {
+        name: name.to_owned(),
+        target: target.to_owned(),
+        from_us: from * 1_000,
+        until_us: until * 1_000,
+    };
+    history.troubles = vec![
+        trouble("pause-node", "node-0", T0, MENDED),
+        trouble("partition-executor", "executor-0", T0 + 2_000, T0 + 6_000),
+    ];
+    history.processes = [(10, "executor-0".to_owned()), (WELL, "executor-1".to_owned())].into();
     (history.mended_us, history.stopped_us) = (MENDED * 1_000, STOPPED * 1_000);
     history.visits.sort_by_key(|visit| visit.start_mono);
     history
@@ -163,7 +176,7 @@ fn flaky(good: &mut Good, fire: i64) {
     good.visit(id, 1, fire + 2, fire + 50, "failed");
     good.visit(id, 2, fire + 1_060, fire + 1_100, "ok");
     let reason = "handler_failed".to_owned();
-    good.0.attempts.push(Attempt { log: id, attempt: 1, finished_at: fire + 50, status: 3, reason });
+    good.0.attempts.push(Attempt { log: id, attempt: 1, due_time: fire, finished_at: fire + 50, status: 3, reason });
 }
 
 /// Every second for 30 s, then stopped for 10 s, then every two seconds; and a run by hand.

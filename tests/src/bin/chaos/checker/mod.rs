@@ -1,6 +1,7 @@
 //! Holds a history against the promises, in the manner of Jepsen's checker for Chronos: what must have come, came, once.
 
 mod attempts;
+mod causes;
 mod definitions;
 mod ends;
 mod fires;
@@ -55,6 +56,7 @@ pub fn check(history: &History) -> Vec<Broken> {
     evidence.missed_fires_run_as_they_may();
     evidence.nothing_starts_early();
     evidence.attempts_start_as_they_may();
+    evidence.unknown_ends_have_a_cause();
     evidence.turns_are_kept();
     evidence.what_follows_comes_once();
     evidence.definitions_are_kept();
@@ -97,12 +99,21 @@ impl<'a> Evidence<'a> {
         self.visits.range((log, i32::MIN)..=(log, i32::MAX)).flat_map(|(_, visits)| visits.iter().copied())
     }
 
-    /// How the row says that an attempt ended: the state that came of it, the reason, and when (ms; 0: unknown).
+    /// How the row says that an attempt ended: the state that came of it, the reason, and when (ms) at the latest.
     fn end_of(&self, log: i64, attempt: i32) -> Option<(i32, &'a str, i64)> {
         if let Some(kept) = self.attempts.get(&(log, attempt)) {
-            return Some((kept.status, &kept.reason, kept.finished_at));
+            return Some((kept.status, &kept.reason, self.called_at(kept)));
         }
         let row = self.rows.get(&log).filter(|row| row.attempt == attempt && row.is_ended())?;
         Some((row.status, &row.reason, row.finished_at))
+    }
+    /// When an attempt was said to have ended, ms. One of which nobody knows how it ended has no time of its own: no later than
+    /// the next one was due.
+    fn called_at(&self, kept: &Attempt) -> i64 {
+        if kept.finished_at > 0 {
+            return kept.finished_at;
+        }
+        let next = self.attempts.get(&(kept.log, kept.attempt + 1)).map(|next| next.due_time);
+        next.or_else(|| self.rows.get(&kept.log).map(|row| row.due_time)).unwrap_or(0)
     }
 }

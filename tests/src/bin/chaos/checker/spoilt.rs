@@ -1,8 +1,8 @@
 //! A good history, spoilt in each known way: the checker must name each of them, and nothing in the good one.
 
-use super::good::{BOTH, CHILD, DELAY, EDITED, FLAKY, MENDED, ONCE, PLAIN, RATE, SERIAL, SHARDED, T0, good};
+use super::good::{BOTH, CHILD, DELAY, EDITED, FLAKY, MENDED, ONCE, PLAIN, RATE, SERIAL, SHARDED, T0, WELL, good};
 use super::{Broken, check};
-use crate::history::{Attempt, Bound, History, Misfire, Row, Visit, status};
+use crate::history::{Attempt, Bound, History, Misfire, Row, Visit, Yields, status};
 
 /// The run of a task at its n-th row.
 fn nth(history: &mut History, task: i64, n: usize) -> &mut Row {
@@ -134,7 +134,6 @@ fn ends_that_nothing_explains_are_named() {
         let names = named(end(PLAIN, state, reason));
         assert!(names.contains(&"wrong_end"), "{state} {reason}: {names:?}");
     }
-    assert!(named(end(ONCE, status::FAILED, "outcome_unknown")).is_empty());
     // While a fault lasts no executor may take a run, and its task discards what fails.
     let refused = |n: usize| {
         move |history: &mut History| {
@@ -167,6 +166,57 @@ fn ends_that_nothing_explains_are_named() {
         visits_of(history, id).for_each(|visit| "failed".clone_into(&mut visit.outcome));
     };
     assert_eq!(named(failed), ["invented_success"]);
+}
+
+#[test]
+fn ends_that_nobody_knows_without_a_fault_are_named() {
+    // The n-th run was lost, in this process.
+    let lost = |reason: &'static str, n: usize, pid: u32| {
+        move |history: &mut History| {
+            let row = nth(history, ONCE, n);
+            (row.status, row.reason) = (status::FAILED, reason.to_owned());
+            let log = row.id;
+            visits_of(history, log).for_each(|visit| visit.pid = pid);
+        }
+    };
+    assert!(named(lost("outcome_unknown", 3, 10)).is_empty());
+    assert_eq!(named(lost("outcome_unknown", 10, 10)), ["wrong_end"], "long after the fault");
+    assert_eq!(named(lost("outcome_unknown", 3, WELL)), ["wrong_end"], "its executor was well");
+    assert!(named(lost("abandoned", 3, WELL)).is_empty(), "the nodes were not");
+    assert_eq!(named(lost("abandoned", 10, WELL)), ["wrong_end"]);
+    let only_late = |history: &mut History| {
+        lost("outcome_unknown", 3, 10)(history);
+        history.troubles[1].name = "slow-executor".to_owned();
+    };
+    assert_eq!(named(only_late), ["wrong_end"]);
+}
+
+#[test]
+fn runs_that_yield_to_none_are_named() {
+    // One was discarded since an earlier one, or stopped since a later one, was there.
+    let blocked = |n: usize, by_ms: i64| {
+        move |history: &mut History| {
+            history.tasks[0].yields = Some(Yields::Later);
+            nth(history, PLAIN, n - 1).finished_at += by_ms;
+            let row = nth(history, PLAIN, n);
+            (row.status, row.reason, row.attempt) = (status::DISCARDED, "blocked".to_owned(), 0);
+            let log = row.id;
+            history.visits.retain(|visit| visit.log != log);
+        }
+    };
+    assert!(named(blocked(50, 1_500)).is_empty());
+    assert_eq!(named(blocked(50, 0)), ["wrong_end"]);
+    assert!(named(blocked(3, 0)).is_empty(), "the earlier one's result may be kept back");
+    let covered = |after_ms: i64| {
+        move |history: &mut History| {
+            history.tasks[0].yields = Some(Yields::Earlier);
+            let row = nth(history, PLAIN, 3);
+            (row.status, row.reason) = (status::CANCELLED, "covered".to_owned());
+            row.finished_at = row.fire_time + after_ms;
+        }
+    };
+    assert!(named(covered(1_100)).is_empty());
+    assert_eq!(named(covered(50)), ["wrong_end"]);
 }
 
 #[test]
@@ -218,7 +268,6 @@ fn starts_beyond_the_delivery_or_against_the_row_are_named() {
     assert_eq!(named(twice), ["doubled_attempt"]);
     let beyond = |history: &mut History| {
         let id = nth(history, PLAIN, 3).id;
-        history.deaths.insert(10, 0);
         again(history, id, 2, 400);
     };
     assert_eq!(named(beyond), ["repeated_without_reason", "start_beyond_row"]);
@@ -227,9 +276,15 @@ fn starts_beyond_the_delivery_or_against_the_row_are_named() {
         move |history: &mut History| {
             let row = nth(history, task, 3);
             row.attempt = 2;
-            let (log, finished_at) = (row.id, row.finished_at);
-            history.deaths.insert(10, 0);
-            history.attempts.push(Attempt { log, attempt: 1, finished_at, status: 3, reason: reason.to_owned() });
+            let (log, due_time, finished_at) = (row.id, row.due_time, row.finished_at);
+            history.attempts.push(Attempt {
+                log,
+                attempt: 1,
+                due_time,
+                finished_at,
+                status: 3,
+                reason: reason.to_owned(),
+            });
             again(history, log, 2, after_ms);
         }
     };
@@ -238,17 +293,31 @@ fn starts_beyond_the_delivery_or_against_the_row_are_named() {
     assert_eq!(named(repeated(ONCE, "undelivered", 400)), ["at_most_once_twice", "started_though_unstarted"]);
     assert_eq!(named(repeated(PLAIN, "undelivered", 400)), ["repeated_without_reason", "started_though_unstarted"]);
     assert_eq!(named(repeated(PLAIN, "outcome_unknown", 20)), ["attempts_side_by_side"]);
-    let alive = |history: &mut History| {
+    let well = |history: &mut History| {
         repeated(PLAIN, "outcome_unknown", 400)(history);
-        history.deaths.clear();
+        let log = nth(history, PLAIN, 3).id;
+        visits_of(history, log).take(1).for_each(|visit| visit.pid = WELL);
     };
-    assert_eq!(named(alive), ["repeated_success"]);
+    assert_eq!(named(well), ["lost_without_reason", "repeated_success"]);
     let dead = |history: &mut History| {
         repeated(PLAIN, "outcome_unknown", 900)(history);
         let id = nth(history, PLAIN, 3).id;
         visits_of(history, id).take(1).for_each(|visit| visit.end_us += 700_000);
     };
     assert_eq!(named(dead), ["ran_though_dead"]);
+    // As rows have it: nothing says when, and the next attempt was due some time after.
+    let timeless = |history: &mut History| {
+        repeated(PLAIN, "outcome_unknown", 400)(history);
+        history.attempts.last_mut().unwrap().finished_at = 0;
+        nth(history, PLAIN, 3).due_time += 400;
+    };
+    assert!(named(timeless).is_empty());
+    let timeless_and_dead = |history: &mut History| {
+        timeless(history);
+        let id = nth(history, PLAIN, 3).id;
+        visits_of(history, id).take(1).for_each(|visit| visit.end_us += 700_000);
+    };
+    assert_eq!(named(timeless_and_dead), ["ran_though_dead"]);
     let untold = |history: &mut History| {
         let id = nth(history, FLAKY, 3).id;
         history.attempts.retain(|kept| kept.log != id);
@@ -319,6 +388,26 @@ fn definitions_that_are_not_kept_are_named() {
         history.spans.iter_mut().filter(|span| span.every_ms.is_none()).for_each(|span| span.unreachable.push(log));
     };
     assert!(named(named_one).is_empty());
+    let in_vain = |history: &mut History| {
+        named_one(history);
+        history.troubles.clear();
+    };
+    assert_eq!(named(in_vain), ["old_definition"], "everything could be reached");
+    let elsewhere = |history: &mut History| {
+        named_one(history);
+        history.troubles.remove(0);
+        history.troubles[0].until_us = history.mended_us;
+        let log = nth(history, EDITED, 30).id;
+        visits_of(history, log).for_each(|visit| visit.pid = WELL);
+    };
+    assert_eq!(named(elsewhere), ["old_definition"], "its executor could be reached");
+    let runs = |history: &mut History| {
+        in_vain(history);
+        let answered = history.spans.iter().find(|span| span.every_ms.is_none()).unwrap().from_us;
+        let log = nth(history, EDITED, 30).id;
+        visits_of(history, log).for_each(|visit| visit.start_us = answered);
+    };
+    assert!(named(runs).is_empty(), "it had started");
     // Due while the task is stopped: only what an executor holds that cannot be reached.
     let held = |is_named: bool| {
         move |history: &mut History| {
@@ -348,6 +437,18 @@ fn definitions_that_are_not_kept_are_named() {
         history.visits.retain(|visit| visit.log != id);
     };
     assert_eq!(named(lost), ["lost_by_edit"]);
+    let given_up = |at: i64| {
+        move |history: &mut History| {
+            let row = history.rows.iter_mut().find(|row| row.task == EDITED && row.fire_time == at).unwrap();
+            (row.status, row.attempt, row.finished_at) = (status::CANCELLED, 0, at + 10);
+            row.reason = "task_stopped".to_owned();
+            let id = row.id;
+            history.visits.retain(|visit| visit.log != id);
+        }
+    };
+    assert!(named(given_up(T0 + 42_000)).is_empty());
+    assert_eq!(named(given_up(T0 + 80_000)), ["wrong_end"], "long after every change");
+    assert_eq!(named(given_up(T0 + 10_000)), ["wrong_end"], "before every change");
     assert_eq!(named(|history| history.manual_runs[0].logs.push(4)), ["wrong_run_by_hand"]);
     let twice = |history: &mut History| {
         let row = history.rows.iter().find(|row| row.trigger == "manual").unwrap().clone();
