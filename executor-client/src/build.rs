@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// Least output to keep of a run, bytes; less would not be worth it.
 const OUTPUT_RUN_BYTES_MIN: u64 = 4 * 1024;
 
+/// Nodes count no further; more is a word for no bound.
+const CAPACITY_MAX: usize = i32::MAX as usize;
+
 impl ExecutorBuilder {
     /// Checks every setting, binds the port and opens the journal.
     ///
@@ -78,7 +81,7 @@ impl ExecutorBuilder {
             tags: self.tags,
             description: self.description,
             version: self.version,
-            capacity: self.capacity,
+            capacity: self.capacity.min(CAPACITY_MAX),
             held_max: self.held_max,
             journal_bytes_max: self.journal_bytes_max,
             cancel_grace: self.cancel_grace,
@@ -109,7 +112,7 @@ impl ExecutorBuilder {
                 return Err(invalid(setting, "only visible ASCII characters".to_owned()));
             }
         }
-        if self.capacity == 0 || u32::try_from(self.capacity).is_err() {
+        if self.capacity == 0 {
             return Err(invalid("capacity", "must be at least 1".to_owned()));
         }
         if self.held_max == 0 {

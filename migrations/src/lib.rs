@@ -22,6 +22,7 @@ mod m0009_silences;
 mod m0010_addresses;
 mod m0011_clock;
 mod m0012_nodes;
+mod m0013_calendars;
 mod m0014_rule_changes;
 mod schema;
 
@@ -52,6 +53,7 @@ impl MigratorTrait for Migrator {
             Box::new(Additions { name: "m0010_addresses", tables: m0010_addresses::TABLES }),
             Box::new(Additions { name: "m0011_clock", tables: m0011_clock::TABLES }),
             Box::new(Change { name: "m0012_nodes", sql: m0012_nodes::END_EARLIER_NODES }),
+            Box::new(Additions { name: "m0013_calendars", tables: m0013_calendars::TABLES }),
             Box::new(Tables { name: "m0014_rule_changes", tables: m0014_rule_changes::TABLES }),
         ]
     }

@@ -3,6 +3,10 @@
 //! and pre-generation writes the logs. Returns only when nothing of the old definition can start any more, except what the
 //! result names.
 
+mod calendars;
+
+pub use calendars::FollowedCalendar;
+
 use crate::domain::audit::AuditNote;
 use crate::domain::task::TaskSpec;
 use crate::domain::{LogId, Reason, TaskId};

@@ -42,13 +42,14 @@ enum Worker {
     Waiting,
     Outbox,
     Backfill,
+    Calendars,
     Housekeeping,
     Statistics,
     Watch,
 }
 
 /// Rounds that failed, by worker.
-pub static ROUNDS_FAILED: Family<15> = family!(Worker {
+pub static ROUNDS_FAILED: Family<16> = family!(Worker {
     Heartbeat "heartbeat",
     Look "look",
     Keys "keys",
@@ -61,6 +62,7 @@ pub static ROUNDS_FAILED: Family<15> = family!(Worker {
     Waiting "waiting",
     Outbox "outbox",
     Backfill "backfill",
+    Calendars "calendars",
     Housekeeping "housekeeping",
     Statistics "statistics",
     Watch "watch",

@@ -2976,8 +2976,12 @@ export interface components {
         /** @description A calendar that was written. */
         PutCalendar: {
             calendar: components["schemas"]["CalendarVersion"];
+            /** @description Logs of their runs that are still running. */
+            running: string[];
             /** @description Started tasks that were redefined. */
             tasks: number;
+            /** @description Logs of their runs whose executor could not be asked; they may still start. */
+            unreachable: string[];
         };
         /** @description Quotas to change. */
         QuotasPatch: {

@@ -1,21 +1,18 @@
-//! Calendars of tenants. A new version applies at once to every task that uses the calendar.
+//! Calendars of tenants. A new version applies at once to every started task that uses the calendar.
 
 use super::input::{AfterQuery, Page, Query, etag, if_match, limit, refuse_stale};
 use super::operation::{self, Operation, delete, get};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
-use crate::definitions::change_of;
+use crate::definitions::{FollowedCalendar, NotRevoked};
 use crate::domain::audit::Target;
 use crate::domain::calendar::CalendarSpec;
-use crate::domain::{Action, FieldError, Permission, Refusal, TaskId, TenantId};
-use crate::store::CalendarView;
+use crate::domain::{Action, FieldError, Permission, Refusal, TenantId};
+use crate::store::{CalendarChange, CalendarView};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-
-/// Tasks redefined in one transaction.
-const TASKS_BATCH: u64 = 100;
 
 /// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
@@ -71,11 +68,15 @@ struct PutCalendar {
     calendar: CalendarOutput,
     /// Started tasks that were redefined.
     tasks: usize,
+    /// Logs of their runs that are still running.
+    running: Vec<String>,
+    /// Logs of their runs whose executor could not be asked; they may still start.
+    unreachable: Vec<String>,
 }
 
 impl From<CalendarView> for CalendarOutput {
     fn from(calendar: CalendarView) -> Self {
-        let CalendarView { name, version, spec, updated_at } = calendar;
+        let CalendarView { name, version, spec, updated_at, .. } = calendar;
         Self { name, version, updated_at, spec }
     }
 }
@@ -138,14 +139,35 @@ async fn put(
     let before = api.store.calendar(tenant, &name).await?;
     let current = before.as_ref().map_or(0, |calendar| calendar.version);
     refuse_stale(if_match(&request)?, current)?;
-    let change = (before.map(|calendar| audited(&calendar.spec)), Some(audited(&spec)));
-    let note = api.note(&caller, Action::PutCalendar, tenant, target(&name), change);
+    let change = match before {
+        // What is repeated after an error changes nothing; it only waits for what it had begun.
+        Some(CalendarView { id, version, updated_at: since, spec: known, .. }) if known == spec => {
+            CalendarChange { id, version, since }
+        }
+        before => write(&api, &caller, tenant, &name, before, &spec).await?,
+    };
+    let FollowedCalendar { tasks, not_revoked } = api.definitions.follow_calendar(&change).await?;
+    let CalendarChange { version, since: updated_at, .. } = change;
+    let calendar = CalendarOutput { name, version, updated_at, spec };
+    let NotRevoked { running, unreachable } = not_revoked;
+    let answer = PutCalendar { calendar, tasks, running, unreachable };
+    Ok(HttpResponse::Ok().insert_header(etag(version)).json(answer))
+}
+
+async fn write(
+    api: &Api,
+    caller: &Caller,
+    tenant: TenantId,
+    name: &str,
+    before: Option<CalendarView>,
+    spec: &CalendarSpec,
+) -> Result<CalendarChange, Problem> {
+    let current = before.as_ref().map_or(0, |calendar| calendar.version);
+    let change = (before.map(|calendar| audited(&calendar.spec)), Some(audited(spec)));
+    let note = api.note(caller, Action::PutCalendar, tenant, target(name), change);
     let now = api.engine.clock.now_ms();
     let store = api.store.noting(vec![note]);
-    let version = store.put_calendar(api.engine.ids.next(now), tenant, &name, &spec, current, now).await?;
-    let tasks = redefine_tasks(&api, tenant, &name).await?;
-    let calendar = CalendarOutput { name, version, updated_at: now, spec };
-    Ok(HttpResponse::Ok().insert_header(etag(version)).json(PutCalendar { calendar, tasks }))
+    Ok(store.put_calendar(api.engine.ids.next(now), tenant, name, spec, current, now).await?)
 }
 
 fn target(name: &str) -> Target {
@@ -154,25 +176,6 @@ fn target(name: &str) -> Target {
 
 fn audited(spec: &CalendarSpec) -> String {
     serde_json::to_string(spec).unwrap_or_default()
-}
-
-/// Revokes the runs that were written ahead for the old version, and writes those of the new one.
-async fn redefine_tasks(api: &Api, tenant: TenantId, name: &str) -> Result<usize, Problem> {
-    let (mut after, mut count) = (TaskId::NONE, 0);
-    loop {
-        let tasks = api.store.tasks_of_calendar(tenant, name, after, TASKS_BATCH).await?;
-        let Some(last) = tasks.last() else { return Ok(count) };
-        after = last.id;
-        let started = tasks.into_iter().filter(|task| task.activity.started);
-        let changes: Vec<_> = started
-            .map(|task| {
-                let (spec, activity) = (task.spec.clone(), task.activity.clone());
-                change_of(task, spec, activity)
-            })
-            .collect();
-        count += changes.len();
-        api.definitions.apply(&[], &changes).await?;
-    }
 }
 
 async fn remove(

@@ -2,6 +2,7 @@
 
 use super::wire_limits::WireLimits;
 use crate::auth::AddressRule;
+use crate::cluster::APP_RUNS_MAX;
 use crate::domain::task_log::Status;
 use crate::domain::{ExecutorId, LogId, Owner, Reason, Run, Transition};
 use crate::engine::Engine;
@@ -128,7 +129,11 @@ impl<S: Store + 'static> ExecutorMessages<S> {
 
     async fn heartbeat(&self, signer: &Signer<'_>, message: Heartbeat) -> Outcome<HeartbeatAck> {
         let engine = &self.engine;
-        check_runs([&message.held, &message.running, &message.unacknowledged])?;
+        let runs = check_runs([&message.held, &message.running, &message.unacknowledged])?;
+        let Some(room) = engine.registry.room(signer.owner.app_id, runs) else {
+            let detail = format!("executors of the app name more than {APP_RUNS_MAX} runs, the most that a node keeps");
+            return Err(Refused::new(Code::TooMany, detail));
+        };
         let ack = |cancel| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel };
         // The reply keeps the executor's clock going while the database is away. A node that has been
         // cut off for long must not do so: the other nodes may have given the executor's runs away.
@@ -136,7 +141,7 @@ impl<S: Store + 'static> ExecutorMessages<S> {
             let code = if engine.membership.in_touch() { refused.code } else { Code::Internal };
             Refused { code, data: serde_json::to_value(ack(Vec::new())).ok(), ..refused }
         };
-        let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, engine.executors.heartbeat(signer, message));
+        let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, engine.executors.heartbeat(signer, message, room));
         let known = match commit.await {
             Ok(done) => done.map_err(|error| with_time(Refused::from(error)))?,
             Err(_) => return Err(with_time(Refused::new(Code::StoreUnavailable, "the database does not answer"))),
@@ -215,6 +220,9 @@ pub(crate) fn check_registration(message: &Register, addresses: &AddressRule) ->
     if message.version.chars().count() > NAME_CHARS_MAX {
         return refuse(format!("version must have at most {NAME_CHARS_MAX} characters"));
     }
+    if [&message.address, &message.host_name, &message.version].iter().any(|text| text.contains('\0')) {
+        return refuse("address, host_name and version must not have a NUL character".to_owned());
+    }
     if message.handlers.len() > HANDLERS_MAX || message.tags.len() > TAGS_MAX {
         return refuse(format!("at most {HANDLERS_MAX} handlers and {TAGS_MAX} tags"));
     }
@@ -228,8 +236,8 @@ pub(crate) fn check_registration(message: &Register, addresses: &AddressRule) ->
     Ok(())
 }
 
-/// A node keeps what each executor names until its next heartbeat: that must have a bound.
-fn check_runs<const N: usize>(lists: [&[RunKey]; N]) -> Outcome<()> {
+/// How many runs a message names. A node keeps what each executor names until its next heartbeat: that must have a bound.
+fn check_runs<const N: usize>(lists: [&[RunKey]; N]) -> Outcome<usize> {
     let count: usize = lists.iter().map(|list| list.len()).sum();
     if count > EXECUTOR_RUNS_MAX {
         return Err(Refused::new(
@@ -237,7 +245,7 @@ fn check_runs<const N: usize>(lists: [&[RunKey]; N]) -> Outcome<()> {
             format!("{count} runs; at most {EXECUTOR_RUNS_MAX} in one message"),
         ));
     }
-    Ok(())
+    Ok(count)
 }
 
 fn read<Q: DeserializeOwned>(body: &[u8]) -> Outcome<Q> {

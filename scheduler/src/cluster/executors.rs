@@ -1,7 +1,7 @@
 //! Messages of executors about themselves: registration, heartbeat, unregistration.
 
 use super::group_commit::GroupCommit;
-use super::{Clock, Registry, RuleBook, Snapshot};
+use super::{Clock, Registry, Room, RuleBook, Snapshot};
 use crate::domain::clock_step::AHEAD_MAX_MS;
 use crate::domain::silence::{self, Silence};
 use crate::domain::{ExecutorId, IdSource};
@@ -80,6 +80,7 @@ impl Executors {
                     runs,
                     cancelled,
                     doubted_until: 0,
+                    room: Room::default(),
                 },
             );
         }
@@ -94,8 +95,8 @@ impl Executors {
 
     /// Commits a heartbeat; returns what the executor must drop, or `None` when it is not known
     /// and must register again. Answered only after the commit: the executor starts what it holds
-    /// by this promise.
-    pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat) -> Result<Option<Vec<RunKey>>> {
+    /// by this promise. `room` is for the runs that it names.
+    pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat, room: Room) -> Result<Option<Vec<RunKey>>> {
         self.hear_witness(beat.acknowledged_at, || format!("executor {}", beat.executor_id)).await?;
         let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, .. } = beat;
         let executor_id = ExecutorId(executor_id);
@@ -145,7 +146,8 @@ impl Executors {
         };
         let runs: HashSet<RunKey> = live.into_iter().chain(unacknowledged).collect();
         let cancelled = cancel.iter().copied().collect();
-        self.registry.heard(executor_id, Snapshot { taken_at, received_at, times_set, runs, cancelled, doubted_until });
+        self.registry
+            .heard(executor_id, Snapshot { taken_at, received_at, times_set, runs, cancelled, doubted_until, room });
         Ok(Some(cancel))
     }
 

@@ -21,5 +21,5 @@ pub use executors::{Executors, ExecutorsParts};
 pub use load_watch::{Behind, LoadChange, LoadWatch, Overload};
 pub use membership::{Membership, View};
 pub use name::await_free_name;
-pub use registry::{Registry, Seen, Snapshot};
+pub use registry::{APP_RUNS_MAX, Registry, Room, Seen, Snapshot};
 pub use rules::RuleBook;

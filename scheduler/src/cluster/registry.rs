@@ -9,12 +9,13 @@ use crate::domain::executor::Pulse;
 use crate::domain::routing::{Executors, Fleet};
 use crate::domain::{AppId, Executor, ExecutorId, TenantId};
 use crate::store::{ExecutorStore, Result};
-use carillon_protocol::RunKey;
+use carillon_protocol::{EXECUTOR_RUNS_MAX, RunKey};
 use dashmap::DashMap;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// A look reads again what is at most so much older than the newest that is known, ms: commits are not in the order of
@@ -26,6 +27,16 @@ const READ_ALL_MS: i64 = 30_000;
 
 /// How long it is known when an executor went: longer than anyone waits for what it ran.
 const GONE_KEPT: Duration = Duration::from_hours(24);
+
+/// Runs that executors of one app name at most, all together: a node keeps what each of them has named until its next
+/// heartbeat.
+pub const APP_RUNS_MAX: usize = 10 * EXECUTOR_RUNS_MAX;
+
+/// Room for runs that an executor names, for as long as they are kept; none for none.
+#[derive(Debug, Default)]
+pub struct Room {
+    _permit: Option<OwnedSemaphorePermit>,
+}
 
 /// What an executor said it holds.
 #[derive(Debug)]
@@ -42,6 +53,8 @@ pub struct Snapshot {
     pub cancelled: HashSet<RunKey>,
     /// Before this instant its runs may have been given away; a list taken before it may lack some of them. ms, 0 for never.
     pub doubted_until: i64,
+    /// For `runs`.
+    pub room: Room,
 }
 
 /// Who is online, as it was read.
@@ -75,6 +88,8 @@ pub struct Registry {
     fleets: DashMap<App, Fleet>,
     by_id: DashMap<ExecutorId, Arc<Executor>>,
     snapshots: DashMap<ExecutorId, Snapshot>,
+    /// Room that is left for what executors of an app name.
+    rooms: DashMap<AppId, Arc<Semaphore>>,
     /// When executors went that were online here, by this machine's own clock.
     gone: DashMap<ExecutorId, Instant>,
     /// Heartbeats from the future, and since when, by this machine's own clock, each has stood there.
@@ -258,6 +273,16 @@ impl Registry {
             self.note_come((executor.tenant_id, executor.app_id));
         }
         self.snapshots.insert(id, snapshot);
+    }
+
+    /// Room for so many runs that an executor of the app names, beside what all of them have named here last; none when that
+    /// would be more than [`APP_RUNS_MAX`].
+    pub fn room(&self, app: AppId, runs: usize) -> Option<Room> {
+        if runs == 0 {
+            return Some(Room::default());
+        }
+        let all = self.rooms.entry(app).or_insert_with(|| Arc::new(Semaphore::new(APP_RUNS_MAX))).clone();
+        all.try_acquire_many_owned(u32::try_from(runs).ok()?).ok().map(|permit| Room { _permit: Some(permit) })
     }
 
     /// Whether the executor beat here since `since` (ms).

@@ -3,12 +3,12 @@
 use super::{EndedRuns, SendError, Transport};
 use crate::cluster::{Clock, Registry};
 use crate::domain::{Executor, ExecutorId, LogId, Reason, Run, Status, Transition};
-use crate::store::{BATCH_MAX, DispatchStore, DispatchedRun, OutcomeStore, Result};
+use crate::store::{BATCH_MAX, DispatchStore, DispatchedRun, FROM_THE_FIRST, OutcomeStore, Place, Result};
 use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What became of runs that executors had.
 #[derive(Debug, Default)]
@@ -42,6 +42,8 @@ pub struct Canceller<S: ?Sized> {
     ended: Arc<EndedRuns>,
     /// Whether this node has told executors to stop or drop runs and does not know that they have.
     is_open: AtomicBool,
+    /// Behind which the repetition of stops goes on.
+    repeated_after: Mutex<Place>,
 }
 
 impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
@@ -53,7 +55,8 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         transport: Arc<dyn Transport>,
         ended: Arc<EndedRuns>,
     ) -> Self {
-        Self { store, clock, registry, transport, ended, is_open: AtomicBool::new(false) }
+        let (is_open, repeated_after) = (AtomicBool::new(false), Mutex::new(FROM_THE_FIRST));
+        Self { store, clock, registry, transport, ended, is_open, repeated_after }
     }
 
     /// Asks for what a change of their task revoked: `runs` (DISPATCHED, marked in the transaction of the change). What has
@@ -256,7 +259,8 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         self.is_open.load(Ordering::SeqCst)
     }
 
-    /// Repeats every stop, and every revocation, that no executor has confirmed yet.
+    /// Repeats stops and revocations that no executor has confirmed yet: so many, and the next time those behind them. One page
+    /// of executors that can't be reached hides no others.
     pub async fn repeat_stops(&self, limit: u64) -> Result<usize> {
         let was_open = self.is_open.swap(false, Ordering::SeqCst);
         let repeated = self.repeat_marked(limit).await;
@@ -268,11 +272,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
 
     async fn repeat_marked(&self, limit: u64) -> Result<usize> {
         self.stop_shards().await?;
-        let marked = self.store.stopping(limit).await?;
-        if !marked.is_empty() {
-            // Until a look finds none: not every answer can be had.
-            self.is_open.store(true, Ordering::SeqCst);
-        }
+        let marked = self.next_marked(limit).await?;
         let (revoked, stopped): (Vec<_>, Vec<_>) =
             marked.into_iter().partition(|dispatched| dispatched.stopping.is_revocation());
         let mut dropped = self.revoke_once(revoked).await?.dropped.len();
@@ -284,6 +284,22 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
             dropped += self.stop_at_executors(runs, reason).await?.dropped.len();
         }
         Ok(dropped)
+    }
+
+    async fn next_marked(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
+        let after = *self.lock_repeated();
+        let marked = self.store.stopping(after, limit).await?;
+        let last = marked.last().filter(|_| marked.len() as u64 >= limit);
+        *self.lock_repeated() = last.map_or(FROM_THE_FIRST, |last| (last.run.due_time, last.run.id));
+        if !marked.is_empty() || after != FROM_THE_FIRST {
+            // Until a look from the first on finds none: not every answer can be had.
+            self.is_open.store(true, Ordering::SeqCst);
+        }
+        Ok(marked)
+    }
+
+    fn lock_repeated(&self) -> MutexGuard<'_, Place> {
+        self.repeated_after.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ask(

@@ -94,6 +94,10 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
             return end(Status::Cancelled, Reason::Restored, String::new());
         }
         if is_released(run) {
+            // By now it may be too late to be made up for.
+            if let Some(message) = missed::why_left_out(task, run.queued_at - run.due_time, 0) {
+                return end(Status::Expired, Reason::MisfireSkipped, message);
+            }
             return Some(Transition { due_time: now, ..Transition::of(run, Status::Init, Reason::None) });
         }
         if task.is_expired(run, now) {

@@ -12,7 +12,8 @@ pub enum End {
     Success,
     /// Otherwise.
     Failure,
-    /// It was given up with its definition, or by a person before any executor had it; it says nothing.
+    /// It was given up with its definition, by a person before any executor had it, or because it may have run before the
+    /// database was restored; it says nothing.
     GivenUp,
 }
 
@@ -23,7 +24,9 @@ impl End {
         match (status, reason) {
             (Status::Succeeded, _) => Self::Success,
             (Status::Cancelled, Reason::CancelledManually) if attempt == 0 => Self::GivenUp,
-            (Status::Cancelled, reason) if reason.is_given_up() || reason == Reason::TaskDeleted => Self::GivenUp,
+            // What followed the run that was lost with the restore has come already.
+            (Status::Cancelled, Reason::Restored) => Self::GivenUp,
+            (Status::Cancelled, reason) if reason.is_revocation() => Self::GivenUp,
             _ => Self::Failure,
         }
     }
@@ -52,17 +55,18 @@ pub fn failures_in_row(before: i32, status: Status, reason: Reason) -> i32 {
 }
 
 /// What a child gets from its parents: the output of the one, or of several an object by their
-/// names. Output that does not fit into `bytes_max` is left out (null). `None` when there is
+/// names. Output that does not fit into `bytes_max`, or whose log is gone, is left out (null). `None` when there is
 /// nothing to hand on.
 #[must_use]
-pub fn input_of(outputs: &[(String, String)], bytes_max: usize) -> Option<String> {
+pub fn input_of(outputs: &[(String, Option<String>)], bytes_max: usize) -> Option<String> {
     if let [(_, output)] = outputs {
-        return (!output.is_empty() && output.len() <= bytes_max).then(|| output.clone());
+        return output.clone().filter(|output| !output.is_empty() && output.len() <= bytes_max);
     }
     let mut whole = Map::new();
     for (name, output) in outputs {
         // JSON stays JSON; anything else is a text.
-        let value = serde_json::from_str(output).unwrap_or_else(|_| Value::from(output.as_str()));
+        let read = |output: &String| serde_json::from_str(output).unwrap_or_else(|_| Value::from(output.as_str()));
+        let value = output.as_ref().map_or(Value::Null, read);
         whole.insert(name.clone(), value);
         if Value::Object(whole.clone()).to_string().len() > bytes_max {
             whole.insert(name.clone(), Value::Null);
@@ -87,7 +91,15 @@ mod tests {
             (Status::Cancelled, Reason::CancelledManually, 0, [false, false, false]),
             (Status::Cancelled, Reason::Covered, 0, [false, true, true]),
             (Status::Cancelled, Reason::TaskEdited, 0, [false, false, false]),
+            (Status::Cancelled, Reason::TaskStopped, 1, [false, false, false]),
+            (Status::Cancelled, Reason::TaskPaused, 0, [false, false, false]),
             (Status::Cancelled, Reason::TaskDeleted, 1, [false, false, false]),
+            (Status::Cancelled, Reason::Restored, 0, [false, false, false]),
+            (Status::Cancelled, Reason::Restored, 1, [false, false, false]),
+            (Status::Failed, Reason::ShardFailed, 1, [false, true, true]),
+            (Status::Expired, Reason::MisfireSkipped, 0, [false, true, true]),
+            (Status::Expired, Reason::Maintenance, 0, [false, true, true]),
+            (Status::Expired, Reason::OverQuota, 0, [false, true, true]),
         ];
         for (status, reason, attempt, expected) in rows {
             let end = End::of(status, reason, attempt);
@@ -114,7 +126,7 @@ mod tests {
 
     #[test]
     fn input_of_one_and_of_several() {
-        let pair = |name: &str, output: &str| (name.to_owned(), output.to_owned());
+        let pair = |name: &str, output: &str| (name.to_owned(), Some(output.to_owned()));
         assert_eq!(input_of(&[pair("a", "plain")], 100).as_deref(), Some("plain"));
         assert_eq!(input_of(&[pair("a", "")], 100), None);
         assert_eq!(
@@ -125,5 +137,8 @@ mod tests {
             input_of(&[pair("a", "short"), pair("b", &"x".repeat(100))], 60).as_deref(),
             Some(r#"{"a":"short","b":null}"#)
         );
+        let gone = ("b".to_owned(), None);
+        assert_eq!(input_of(&[pair("a", ""), gone.clone()], 60).as_deref(), Some(r#"{"a":"","b":null}"#));
+        assert_eq!(input_of(&[gone], 60), None);
     }
 }

@@ -48,6 +48,8 @@ pub struct Plan {
     pub from: i64,
     /// The watermark afterwards; [`NEVER`] when the schedule has ended.
     pub to: i64,
+    /// Where the run of a fixed delay goes if its instant is taken, so that its chain does not end; [`NEVER`] for all others.
+    pub instead: i64,
     /// Whether each fire is the parent of shards.
     pub sharded: bool,
     /// Whether logs may exist for some of these instants, written for an earlier revision.
@@ -111,16 +113,20 @@ pub fn plan_besides(task: &Task, window: Window, skipped: &[i64], new_id: impl F
         pass.add(at, task.schedule.due_time(at), Trigger::Schedule, String::new());
         at = task.schedule.next_after(at);
     }
-    let to = if pass.left <= 0 { NEVER } else { at };
     let fires = pass.fires;
-    // A delay counts from the end of a run: where there is none, from now.
-    let has_run = fires.iter().any(|fire| fire.status == Status::Init);
-    let to = if to == NEVER && !has_run { task.schedule.next_after_end(window.now) } else { to };
+    let run = fires.iter().find(|fire| fire.status == Status::Init);
+    let to = match run {
+        _ if pass.left <= 0 => NEVER,
+        // A delay counts from the end of a run: where there is none, from now.
+        None if at == NEVER => task.schedule.next_after_end(window.now),
+        _ => at,
+    };
     Some(Plan {
         task_id: task.id,
         revision: task.revision,
         from: task.next_fire_at,
         to,
+        instead: run.map_or(NEVER, |run| task.schedule.next_link_instead(run.fire_time)),
         sharded: task.spec.routing == Routing::Sharding,
         takes_over: fires.iter().any(|fire| fire.fire_time < task.written_until),
         priority: task.spec.priority,

@@ -106,7 +106,7 @@ impl Rate {
     pub fn take(&mut self, per_minute: i32, request: &SlotRequest) -> Slot {
         let SlotRequest { at, latest, priority, .. } = *request;
         let most = i64::from(per_minute.max(1));
-        let next_us = self.behind_us.saturating_add(div_ceil(WINDOW_MS * 1_000, most));
+        let next_us = self.behind_us.saturating_add(share_us(per_minute));
         let stands_in_line = self.behind_us > at.saturating_mul(1_000);
         let from = if stands_in_line { div_ceil(next_us, 1_000) } else { at };
         let slot = self.first_free(most, from);
@@ -120,6 +120,17 @@ impl Rate {
         self.lowest = Some(self.lowest.filter(|_| stands_in_line).map_or(priority, |lowest| lowest.min(priority)));
         self.behind_us = if stands_in_line && slot == from { next_us } else { slot.saturating_mul(1_000) };
         Slot::Later(slot)
+    }
+
+    /// Takes the slot behind all that wait, for one of them.
+    fn take_last(&mut self, per_minute: i32, waiting: &DelayedRun) -> i64 {
+        let next_us = self.behind_us.saturating_add(share_us(per_minute));
+        let from = div_ceil(next_us, 1_000);
+        let slot = self.first_free(i64::from(per_minute.max(1)), from);
+        self.add(slot);
+        self.lowest = Some(self.lowest.map_or(waiting.priority, |lowest| lowest.min(waiting.priority)));
+        self.behind_us = if slot == from { next_us } else { slot.saturating_mul(1_000) };
+        slot
     }
 
     /// Whether a less urgent run than `request` may wait.
@@ -207,45 +218,54 @@ impl Rate {
 /// Quota of fires in a minute (0: none) and slots taken, by tenant.
 pub type Rates = BTreeMap<TenantId, (i32, Rate)>;
 
-/// Takes a slot for each of `requests`, in their order. Returns those, and by tenant which of them may
+/// Takes a slot for each of `requests` that has one in time, in their order. Returns those, and by tenant which of them may
 /// have less urgent runs before them: for these [`overtake`] has the last word.
 pub fn take_all(requests: &[SlotRequest], rates: &mut Rates) -> (Vec<Slot>, BTreeMap<TenantId, Vec<usize>>) {
     let mut urgent: BTreeMap<TenantId, Vec<usize>> = BTreeMap::new();
     let mut take = |(at, request): (usize, &SlotRequest)| {
         let Some((per_minute @ 1.., rate)) = rates.get_mut(&request.tenant_id) else { return Slot::Now };
-        let is_urgent = rate.has_less_urgent(request);
-        if is_urgent {
+        if rate.has_less_urgent(request) {
             urgent.entry(request.tenant_id).or_default().push(at);
         }
-        rate.take(*per_minute, &SlotRequest { latest: if is_urgent { i64::MAX } else { request.latest }, ..*request })
+        rate.take(*per_minute, request)
     };
     let slots = requests.iter().enumerate().map(&mut take).collect();
     (slots, urgent)
 }
 
 /// Lets the runs of `urgent` (places in `requests`, the most urgent first) change their slots with less
-/// urgent ones of `line` (by due time) that come earlier; returns those with their new slots.
+/// urgent ones of `line` (by due time) that come earlier; returns those with their new slots. Where an urgent one has none in
+/// time, the less urgent one takes a new slot of the tenant's `rate`, at the end: only who runs takes any.
 pub fn overtake(
     requests: &[SlotRequest],
     slots: &mut [Slot],
     urgent: &[usize],
     mut line: Vec<DelayedRun>,
+    (per_minute, rate): (i32, &mut Rate),
 ) -> Vec<DelayedRun> {
     let mut moved = Vec::new();
     for at in urgent {
         let (request, Some(slot)) = (&requests[*at], slots.get_mut(*at)) else { continue };
-        let Slot::Later(own) = *slot else { continue };
-        let until = own.min(request.latest.saturating_add(1));
+        let until = match *slot {
+            Slot::Now => continue,
+            Slot::Later(own) => own,
+            Slot::Never => request.latest.saturating_add(1),
+        };
         let may = |one: &DelayedRun| one.priority < request.priority && (request.at + 1..until).contains(&one.due_time);
-        if let Some(first) = line.iter().position(may) {
-            let one = line.remove(first);
-            *slot = Slot::Later(one.due_time);
-            moved.push(DelayedRun { due_time: own, ..one });
-        } else if own > request.latest {
-            *slot = Slot::Never;
-        }
+        let Some(first) = line.iter().position(may) else { continue };
+        let one = line.remove(first);
+        let due_time = match std::mem::replace(slot, Slot::Later(one.due_time)) {
+            Slot::Later(own) => own,
+            _ => rate.take_last(per_minute, &one),
+        };
+        moved.push(DelayedRun { due_time, ..one });
     }
     moved
+}
+
+/// From one run that waits to the next, µs.
+fn share_us(per_minute: i32) -> i64 {
+    div_ceil(WINDOW_MS * 1_000, i64::from(per_minute.max(1)))
 }
 
 /// Begin of the second of an instant, ms.

@@ -15,12 +15,16 @@ pub enum Revoked {
 
 impl Revoked {
     /// Of `run`, whose present attempt has certainly not started, under `task` as it is now; `None`: it was deleted.
-    /// `stopping` is what its row says of the change that revoked it.
+    /// `stopping` is what its row says of the change that revoked it, or of why it must stop in any case (as that of its parent
+    /// may do): no change of the task takes that back.
     ///
     /// An edit loses no fire: what the new definition names as well, it takes over. A scheduled run that is to be repeated
     /// does not go on, as those that no executor held were cancelled with the edit. Nothing outlives a stop.
     #[must_use]
     pub fn of(run: &Run, stopping: Reason, task: Option<&Task>) -> Self {
+        if stopping != Reason::None && !stopping.is_revocation() {
+            return Self::Ends(stopping);
+        }
         let Some(task) = task else { return Self::Ends(Reason::TaskDeleted) };
         let reason = match stopping {
             reason if reason.is_revocation() => reason,

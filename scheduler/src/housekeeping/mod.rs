@@ -11,7 +11,7 @@ mod aggregator;
 pub use aggregator::{Aggregator, StatisticsSettings};
 
 use crate::cluster::{Clock, Membership};
-use crate::store::{ClusterStore, Fence, HousekeepingStore, LeaseName, Purged, Result};
+use crate::store::{ClusterStore, Fence, HousekeepingStore, LeaseName, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -76,6 +76,7 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
         days.sort_by_key(|days| std::cmp::Reverse(age(days)));
         let longest = days.first().map_or(self.settings.retain_ms, age);
         let mut deleted = self.purge(None, longest).await?;
+        self.purge_members(longest).await?;
         days.retain(|days| age(days) < longest);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let places = days.len();
@@ -105,21 +106,31 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
             }
             let Some(now) = believed(&*self.clock) else { break };
             let before = now - age;
-            let step = if let Some(days) = days {
-                self.store.purge_of(days, before, BATCH).await?
-            } else {
-                let deleted = self.store.purge(before, BATCH).await?;
-                Purged { deleted, is_more: deleted >= BATCH }
+            let step = match days {
+                Some(days) => self.store.purge_of(days, before, BATCH).await?,
+                None => self.store.purge(before, BATCH).await?,
             };
             deleted += step.deleted;
             if !step.is_more {
-                if days.is_none() {
-                    self.store.purge_members(before, BATCH).await?;
-                }
                 break;
             }
         }
         Ok(deleted)
+    }
+
+    /// Deletes executors, nodes and what belongs to them that are older than `age` (ms).
+    async fn purge_members(&self, age: i64) -> Result<()> {
+        for _ in 0..BATCHES_MAX {
+            if !self.holds_lease().await? {
+                break;
+            }
+            let Some(now) = believed(&*self.clock) else { break };
+            // Of several tables: as many in all may come without a full batch of any. Then the next look finds less.
+            if self.store.purge_members(now - age, BATCH).await? < BATCH {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Deletes sessions and tokens that have been over for a while.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::domain::NodeId;
-use crate::store::{Beat, Member, NodeHeartbeat, NodeInfo, NodeState};
+use crate::store::{Beat, Member, NodeHeartbeat, NodeInfo, NodeState, Purged};
 use async_trait::async_trait;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
@@ -16,6 +16,8 @@ const TICK_S: u64 = 60;
 #[derive(Default)]
 struct Old {
     logs: AtomicU64,
+    /// What was left beside logs that are gone.
+    leftovers: AtomicU64,
     sessions: AtomicU64,
     /// Members and what belongs to them.
     members: AtomicU64,
@@ -42,10 +44,10 @@ impl Old {
     }
 }
 
-fn take(rows: &AtomicU64, limit: u64) -> Result<u64> {
+fn take(rows: &AtomicU64, limit: u64) -> u64 {
     let taken = rows.load(Ordering::Relaxed).min(limit);
     rows.fetch_sub(taken, Ordering::Relaxed);
-    Ok(taken)
+    taken
 }
 
 #[async_trait]
@@ -53,21 +55,22 @@ impl HousekeepingStore for Old {
     async fn retentions(&self) -> Result<Vec<i32>> {
         Ok(vec![0])
     }
-    async fn purge(&self, _: i64, limit: u64) -> Result<u64> {
+    async fn purge(&self, _: i64, limit: u64) -> Result<Purged> {
         let deleted = take(&self.logs, limit);
         if self.logs.load(Ordering::Relaxed) < self.jumps_at.load(Ordering::Relaxed) {
             self.jump(30 * DAY_MS);
         }
-        deleted
+        let is_more = deleted >= limit || take(&self.leftovers, limit) >= limit;
+        Ok(Purged { deleted, is_more })
     }
     async fn purge_of(&self, _: i32, _: i64, _: u64) -> Result<Purged> {
         unreachable!("all tenants keep their logs for the same time")
     }
     async fn purge_members(&self, _: i64, limit: u64) -> Result<u64> {
-        take(&self.members, limit)
+        Ok(take(&self.members, limit))
     }
     async fn purge_access(&self, _: i64, limit: u64) -> Result<u64> {
-        take(&self.sessions, limit)
+        Ok(take(&self.sessions, limit))
     }
 }
 
@@ -155,4 +158,17 @@ async fn old_logs_go_at_the_rate_at_which_a_cluster_writes_them() {
     let store = Old::of(u64::MAX);
     let deleted = housekeeper(&store).await.tick().await.unwrap();
     assert!(deleted >= LOGS_A_SECOND * TICK_S, "{deleted} in a tick");
+}
+
+/// Whatever there was for years, or comes with each deploy of a fleet: it goes in one tick, as logs do.
+#[tokio::test]
+async fn leftovers_members_and_sessions_go_at_the_same_rate() {
+    let store = Old::of(0);
+    let rows = LOGS_A_SECOND * TICK_S;
+    for kind in [&store.leftovers, &store.members, &store.sessions] {
+        kind.store(rows, Ordering::Relaxed);
+    }
+    assert_eq!(housekeeper(&store).await.tick().await.unwrap(), 0);
+    assert_eq!(store.left(), (0, 0, 0));
+    assert_eq!(store.leftovers.load(Ordering::Relaxed), 0);
 }

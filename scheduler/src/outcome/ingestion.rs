@@ -17,6 +17,12 @@ use std::sync::Arc;
 /// A member of the database does not lag behind another for longer than this, ms.
 const LAG_MAX_MS: i64 = 60_000;
 
+/// An executor's estimate of cluster time is not further ahead of this node's, ms, unless the clock was set back.
+const AHEAD_MAX_MS: i64 = 60_000;
+
+/// A run does not begin longer before its log was made, ms, however a clock was set.
+const BEFORE_LOG_MAX_MS: i64 = 86_400_000;
+
 /// How often a row is judged again that changes between reading and writing.
 const ROUNDS_MAX: usize = 5;
 
@@ -54,7 +60,8 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         let applied = results.iter().zip(&answers).filter(|(_, verdict)| **verdict == Verdict::Applied);
         self.ended.note(applied.map(|(result, _)| LogId(result.log)));
         self.record_stale(executor_id, results, &answers).await?;
-        results.iter().zip(&answers).for_each(|(result, verdict)| measure(result, *verdict));
+        let now = self.clock.now_ms();
+        results.iter().zip(&answers).for_each(|(result, verdict)| measure(&with_times(result, now), *verdict));
         Ok(answers)
     }
 
@@ -68,7 +75,7 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
             return Ok(());
         }
         let now = self.clock.now_ms();
-        let complete: Vec<_> = results.iter().map(|result| with_end(result, now)).collect();
+        let complete: Vec<_> = results.iter().map(|result| with_times(result, now)).collect();
         let moved = self.store.succeed(owner, &complete.iter().map(AsRef::as_ref).collect::<Vec<_>>()).await?;
         let all = moved == results.len() as u64;
         let parents = if all {
@@ -168,7 +175,8 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         let now = self.clock.now_ms();
         tracing::warn!(executor = executor_id.0, results = stale.len(), "stale results recorded, not applied");
         let ids: Vec<i64> = stale.iter().map(|_| self.ids.next(now)).collect();
-        self.store.record_stale(executor_id, &stale, &ids, now).await
+        let stale: Vec<_> = stale.into_iter().map(|result| with_times(result, now)).collect();
+        self.store.record_stale(executor_id, &stale.iter().map(AsRef::as_ref).collect::<Vec<_>>(), &ids, now).await
     }
 }
 
@@ -216,13 +224,17 @@ fn lags(row: &DispatchedRun, result: &RunResult) -> bool {
     row.run.attempt == result.attempt && row.run.status == Status::Dispatched
 }
 
-/// The result with the time of its end: `now` (epoch ms) where its executor names none.
-fn with_end(result: &RunResult, now: i64) -> Cow<'_, RunResult> {
-    if result.finished_at > 0 {
-        Cow::Borrowed(result)
-    } else {
-        Cow::Owned(RunResult { finished_at: now, ..result.clone() })
+/// The result with times that can be. Figures, retention and what follows its end go by them: an end that its executor does
+/// not name, or that cannot be, is `now` (epoch ms); such a beginning is not known.
+fn with_times(result: &RunResult, now: i64) -> Cow<'_, RunResult> {
+    let earliest = IdSource::made_at(result.log).min(now).saturating_sub(BEFORE_LOG_MAX_MS).max(1);
+    let can_be = |at: i64| (earliest..=now.saturating_add(AHEAD_MAX_MS)).contains(&at);
+    if can_be(result.finished_at) && (result.started_at == 0 || can_be(result.started_at)) {
+        return Cow::Borrowed(result);
     }
+    let started_at = if can_be(result.started_at) { result.started_at } else { 0 };
+    let finished_at = if can_be(result.finished_at) { result.finished_at } else { now };
+    Cow::Owned(RunResult { started_at, finished_at, ..result.clone() })
 }
 
 fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Task>, now: i64) -> Transition {
@@ -251,6 +263,7 @@ fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Ta
         _ => result.message.clone(),
     };
     let attempt = Attempt::of(run);
+    let times = with_times(result, now);
     let (status, due_time, failures) = match task {
         Some(task) => {
             let next = failure::after(task, attempt, reason, now);
@@ -264,8 +277,8 @@ fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Ta
         due_time,
         failures,
         message,
-        started_at: result.started_at,
-        finished_at: with_end(result, now).finished_at,
+        started_at: times.started_at,
+        finished_at: times.finished_at,
         ..Transition::of(run, status, reason)
     }
 }

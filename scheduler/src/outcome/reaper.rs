@@ -19,8 +19,8 @@ use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
 use crate::store::{
-    BATCH_MAX, ClaimStore, ClusterStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, OutcomeStore,
-    PlanStore, Result, Suspect, Suspects,
+    BATCH_MAX, ClaimStore, ClusterStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, FROM_THE_FIRST,
+    OutcomeStore, PlanStore, Result, Suspect, Suspects,
 };
 use carillon_protocol::RunKey;
 use futures_util::future::join_all;
@@ -49,6 +49,11 @@ impl ReaperSettings {
     /// How long after its last heartbeat that was committed an executor may start what it holds, ms.
     fn lease_ms(&self) -> i64 {
         self.offline_after_ms + self.kept_going_ms
+    }
+
+    /// Rows of a sweep in a round.
+    fn sweep_rows(&self) -> u64 {
+        self.page_rows.min(BATCH_MAX as u64)
     }
 }
 
@@ -138,15 +143,24 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         }
         moved += self.never_accepted(&view.live).await?;
         if looks.at_nodes || self.canceller.is_open() {
-            moved += self.canceller.repeat_stops(BATCH_MAX as u64).await?;
+            moved += self.canceller.repeat_stops(self.settings.sweep_rows()).await?;
         }
         if looks.at_nodes {
-            let parents = self.store.open_parents(self.clock.now_ms() - QUIET_MS, BATCH_MAX as u64).await?;
-            self.store.settle_parents(&parents, self.clock.now_ms()).await?;
-            self.ended.note(parents);
+            self.settle_open_parents().await?;
         }
         self.rounds.end(is_settled);
         Ok(moved)
+    }
+
+    /// Ends parents whose settling was lost: of so many in a round; the next one goes on behind them. Most go on, and are well.
+    async fn settle_open_parents(&self) -> Result<()> {
+        let (now, limit) = (self.clock.now_ms(), self.settings.sweep_rows());
+        let page = self.store.open_parents(now - QUIET_MS, self.rounds.parents_after(), limit).await?;
+        self.rounds.parents_done(page.last().copied().filter(|_| page.len() as u64 >= limit));
+        let parents: Vec<LogId> = page.into_iter().map(|(_, id)| id).collect();
+        self.store.settle_parents(&parents, now).await?;
+        self.ended.note(parents);
+        Ok(())
     }
 
     async fn return_queues_of_the_dead(&self, view: &View) -> Result<usize> {
@@ -264,7 +278,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             due_before: i64::MAX,
             or_not_by: Vec::new(),
             until: i64::MAX,
-            after: Suspects::FROM_THE_FIRST,
+            after: FROM_THE_FIRST,
             limit: self.settings.page_rows,
         };
         let (mut moved, mut found) = (0, 0);

@@ -3,6 +3,7 @@
 //! can die with what only it knew.
 
 use crate::domain::NodeId;
+use crate::store::{FROM_THE_FIRST, Place};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// After the last change of nodes or executors, every round asks everything for so long, ms: what was on its way has
@@ -40,6 +41,8 @@ struct State {
     has_orphans: bool,
     /// Where the look at old runs goes on, due time in ms.
     old_from: i64,
+    /// Behind which the look at open parents goes on.
+    parents_after: Place,
 }
 
 impl Default for Rounds {
@@ -52,6 +55,7 @@ impl Default for Rounds {
             executors_changed_at: None,
             has_orphans: false,
             old_from: i64::MIN,
+            parents_after: FROM_THE_FIRST,
         };
         Self { state: Mutex::new(state) }
     }
@@ -96,6 +100,16 @@ impl Rounds {
     /// It goes on there, or from the oldest on.
     pub fn old_done(&self, next: Option<i64>) {
         self.lock().old_from = next.unwrap_or(i64::MIN);
+    }
+
+    /// Behind which the look at open parents goes on.
+    pub fn parents_after(&self) -> Place {
+        self.lock().parents_after
+    }
+
+    /// It goes on behind that, or from the first on.
+    pub fn parents_done(&self, last: Option<Place>) {
+        self.lock().parents_after = last.unwrap_or(FROM_THE_FIRST);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -51,7 +51,8 @@ const TRY_EXECUTORS_MS: i64 = 15_000;
 /// Due time and log: the order of time.
 type Place = (i64, LogId);
 
-/// Runs that wait for a permit or for an executor, by task. Each look costs what may have a chance, not what waits.
+/// Runs that wait for a permit or for an executor, by task. Each look costs a few runs of each task of which any waits, since the
+/// next permit may be theirs, and not all that wait.
 #[derive(Default)]
 pub struct BlockedRuns {
     waiting: Mutex<Waiting>,

@@ -7,7 +7,7 @@ use super::row::from_row;
 use super::sql::{EXPIRED, ID, ID_VERSION, INIT};
 use super::sql_store::{Transaction, retrying};
 use super::values::{clean, list, to_json};
-use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError};
+use super::{Backfill, BackfillStore, FoundTasks, PlanStore, Result, SqlStore, StoreError};
 use crate::domain::task::Routing;
 use crate::domain::task_log::PARENT_SHARD;
 use crate::domain::{BackfillId, LogId, Refusal, Status, Task, TaskId, TenantId, Trigger};
@@ -75,8 +75,12 @@ impl BackfillStore for SqlStore {
     }
 
     async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> Result<usize> {
-        let Some(task) = self.tasks(&[of.task_id]).await?.into_iter().next() else {
-            self.end_backfill(of.id, "cancelled", now).await?;
+        let FoundTasks { mut tasks, unreadable } = self.find_tasks(&[of.task_id]).await?;
+        let Some(task) = tasks.pop() else {
+            // One that a later release wrote is not gone: a node of that goes on.
+            if unreadable.is_empty() {
+                self.end_backfill(of.id, "cancelled", now).await?;
+            }
             return Ok(0);
         };
         retrying(|| self.advance_once(of, &task, new_id, now)).await

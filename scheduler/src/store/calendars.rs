@@ -8,11 +8,11 @@ use super::ready_calendars::CalendarKey;
 use super::row::{Read, column, from_row};
 use super::sql_store::{Transaction, retrying};
 use super::values::to_json;
-use super::{FoundTasks, Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
+use super::{CalendarChange, FoundTasks, Result, SqlStore, StoreError, StoreErrorKind, TaskView};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
-use crate::domain::{AccessScope, CalendarId, FieldError, FieldRefusal, Refusal, Task, TaskId, TenantId};
+use crate::domain::{CalendarId, FieldError, FieldRefusal, Refusal, Task, TenantId};
 use sea_orm::{QueryResult, Select};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -35,6 +35,8 @@ const VERSIONS_MAX: i64 = 100;
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
 #[sea_orm(entity = "calendar::Entity")]
 pub struct CalendarView {
+    /// Id.
+    pub id: CalendarId,
     /// Name, unique within the tenant.
     pub name: String,
     /// Grows with every change.
@@ -170,9 +172,8 @@ impl SqlStore {
         Ok(calendar)
     }
 
-    /// Writes a calendar's next version, if `current` is the version that is there (0: none is);
-    /// answers it. The tasks that name it must be changed afterwards
-    /// ([`SqlStore::tasks_of_calendar`]).
+    /// Writes a calendar's next version, if `current` is the version that is there (0: none is). It notes that the tasks that
+    /// name it have to follow; whoever comes first has them do so.
     pub async fn put_calendar(
         &self,
         id: CalendarId,
@@ -181,7 +182,7 @@ impl SqlStore {
         spec: &CalendarSpec,
         current: i64,
         now: i64,
-    ) -> Result<i64> {
+    ) -> Result<CalendarChange> {
         retrying(|| self.put_calendar_once(id, tenant_id, name, spec, current, now)).await
     }
 
@@ -194,7 +195,7 @@ impl SqlStore {
         spec: &CalendarSpec,
         current: i64,
         now: i64,
-    ) -> Result<i64> {
+    ) -> Result<CalendarChange> {
         const ACTION: &str = "write a calendar";
         let body = to_json(ACTION, spec)?;
         let tx = self.begin(ACTION).await?;
@@ -205,13 +206,16 @@ impl SqlStore {
         }
         let (calendar_id, version) = known.as_ref().map_or((id, 1), |known| (known.id, known.version + 1));
         if known.is_none() {
-            let (name, body, updated_at) = (name.to_owned(), body.clone(), now);
-            tx.insert(calendar::Model { id, tenant_id, name, version, body, updated_at }).await?;
+            let (name, body) = (name.to_owned(), body.clone());
+            let (updated_at, changing_since, task_turn) = (now, now, 0);
+            tx.insert(calendar::Model { id, tenant_id, name, version, body, updated_at, changing_since, task_turn })
+                .await?;
         } else {
             let update = calendar::Entity::update_many()
                 .col_expr(calendar::Column::Version, version.into())
                 .col_expr(calendar::Column::Body, body.as_str().into())
                 .col_expr(calendar::Column::UpdatedAt, now.into())
+                .col_expr(calendar::Column::ChangingSince, now.into())
                 .filter(calendar::Column::Id.eq(calendar_id))
                 .filter(calendar::Column::TenantId.eq(tenant_id));
             tx.run(&update).await?;
@@ -222,7 +226,7 @@ impl SqlStore {
             .filter(calendar_version::Column::Version.lte(version - VERSIONS_MAX));
         tx.run(&forget).await?;
         tx.commit().await?;
-        Ok(version)
+        Ok(CalendarChange { id: calendar_id, version, since: now })
     }
 
     /// Calendars of a tenant by name, after `after`.
@@ -253,7 +257,7 @@ impl SqlStore {
             .filter(calendar::Column::Name.eq(name))
             .filter(calendar_version::Column::Version.eq(version))
             .select_only()
-            .column(calendar::Column::Name)
+            .columns([calendar::Column::Id, calendar::Column::Name])
             .column(calendar_version::Column::Version)
             .column_as(calendar_version::Column::Body, "spec")
             .column_as(calendar_version::Column::CreatedAt, "updated_at");
@@ -265,6 +269,8 @@ impl SqlStore {
         const ACTION: &str = "delete a calendar";
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
+        // A task that begins to name it comes before, and is found, or finds it gone.
+        self.hold_calendar(&tx, tenant_id, name).await?;
         let users = task::Entity::find()
             .filter(task::Column::TenantId.eq(tenant_id))
             .filter(task::Column::Calendar.eq(name))
@@ -279,18 +285,6 @@ impl SqlStore {
         tx.run(&calendar_version::Entity::delete_many().filter(calendar_version::Column::CalendarId.eq(id))).await?;
         tx.run(&calendar::Entity::delete_many().filter(calendar::Column::Id.eq(id))).await?;
         tx.commit().await
-    }
-
-    /// Tasks of the tenant that name the calendar, by id after `after`.
-    pub async fn tasks_of_calendar(
-        &self,
-        tenant_id: TenantId,
-        name: &str,
-        after: TaskId,
-        limit: u64,
-    ) -> Result<Vec<TaskView>> {
-        let filter = TaskFilter { calendar: Some(name.to_owned()), after, limit, ..TaskFilter::default() };
-        self.list_tasks(&AccessScope::tenant(tenant_id), &filter).await
     }
 
     /// The calendar of that name, ready; for a preview.

@@ -204,7 +204,7 @@ impl SqlStore {
         let now = self.now_us().await? / 1_000;
         let tx = self.begin("join the cluster").await?;
         let read = sql!(
-            "SELECT id, name, heartbeat_at, left_at, clock_offset_ms, clock_uncertainty_us, set_back_from FROM node"
+            "SELECT id, name, incarnation, heartbeat_at, left_at, clock_offset_ms, clock_uncertainty_us, set_back_from FROM node"
         );
         let known: Vec<KnownNode> = tx.query(&read, []).await?;
         let heard: Vec<Option<i64>> = tx.query(&sql!("SELECT MAX(heartbeat_at) FROM executor"), []).await?;
@@ -234,26 +234,32 @@ impl SqlStore {
         let template = if before.is_some() {
             "UPDATE node SET name = {2}, address = {3}, incarnation = {4}, version = {5}, started_at = {now}, \
              heartbeat_at = {now}, left_at = 0, queue_depth = 0, clock_offset_ms = {6}, clock_uncertainty_us = {7}, \
-             set_back_from = {8} WHERE id = {1}"
+             set_back_from = {8} WHERE id = {1} AND incarnation = {9} AND (name = {2} OR heartbeat_at = {10})"
         } else {
             "INSERT INTO node (id, name, address, incarnation, version, started_at, heartbeat_at, left_at, queue_depth, \
              clock_offset_ms, clock_uncertainty_us, set_back_from) \
              VALUES ({1}, {2}, {3}, {4}, {5}, {now}, {now}, 0, 0, {6}, {7}, {8})"
         };
-        tx.execute(
-            &Sql::new(self.backend, template),
-            [
-                id.into(),
-                node.name.clone().into(),
-                node.address.clone().into(),
-                incarnation.into(),
-                node.version.clone().into(),
-                node.clock.map(|clock| clock.offset_ms).into(),
-                node.clock.map(|clock| clock.uncertainty_us).into(),
-                found.set_back_from.into(),
-            ],
-        )
-        .await?;
+        let mut values = vec![
+            id.into(),
+            node.name.clone().into(),
+            node.address.clone().into(),
+            incarnation.into(),
+            node.version.clone().into(),
+            node.clock.map(|clock| clock.offset_ms).into(),
+            node.clock.map(|clock| clock.uncertainty_us).into(),
+            found.set_back_from.into(),
+        ];
+        values.extend(before.into_iter().flat_map(|old| [old.incarnation.clone().into(), old.heartbeat_at.into()]));
+        if tx.execute_raw(Sql::new(self.backend, template).bind_all(values)).await? == 0 {
+            // Another process has taken it since it was read, or the one that rested goes on.
+            tx.rollback().await?;
+            return Err(StoreError::new(
+                StoreErrorKind::Duplicate,
+                "join the cluster",
+                "the number was taken just now",
+            ));
+        }
         tx.commit().await?;
         Ok(Member {
             id,
@@ -268,13 +274,14 @@ impl SqlStore {
 struct KnownNode {
     id: NodeId,
     name: String,
+    incarnation: String,
     heartbeat_at: i64,
     left_at: i64,
     clock: Option<ClockReading>,
     set_back_from: i64,
 }
 
-from_row!(KnownNode { id, name, heartbeat_at, left_at, clock = clock, set_back_from });
+from_row!(KnownNode { id, name, incarnation, heartbeat_at, left_at, clock = clock, set_back_from });
 
 from_row!(NodeState {
     id,

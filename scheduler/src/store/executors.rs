@@ -2,10 +2,11 @@
 
 use super::dialect::Kind;
 use super::handlers::{Handled, Registering};
-use super::row::{Read, column, from_row};
+use super::row::{FromRow, Read, column, from_row};
 use super::rows::{self, EXECUTOR_COLUMNS, PULSE_COLUMNS};
 use super::sql::ID;
 use super::sql_store::retrying;
+use super::template::Text;
 use super::values::{clean, list, to_json};
 use super::{
     ExecutorEnd, ExecutorHeartbeat, ExecutorStore, HeartbeatVerdict, Registration, Result, SignedHeartbeat, Signer,
@@ -16,7 +17,7 @@ use crate::domain::executor::Pulse;
 use crate::domain::{AppId, Executor, ExecutorId, IdSource, LogId, NodeId, Owner, TenantId};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
-use sea_orm::QueryResult;
+use sea_orm::{QueryResult, Value};
 use std::collections::{HashMap, HashSet};
 
 statements!(
@@ -112,14 +113,13 @@ impl ExecutorStore for SqlStore {
         let Owner { tenant_id, app_id } = signer.owner;
         let whose = || [beat.executor_id.into(), beat.instance.clone().into(), tenant_id.into(), app_id.into()];
         let [executor, instance, tenant, app] = whose();
-        let count = |runs: usize| i32::try_from(runs).unwrap_or(i32::MAX).into();
         let values = [
             executor,
             instance,
             tenant,
             app,
-            count(beat.held),
-            count(beat.running),
+            stored(beat.held).into(),
+            stored(beat.running).into(),
             i32::from(beat.draining).into(),
             signer.signed_at.into(),
             beat.node_id.into(),
@@ -189,7 +189,7 @@ impl ExecutorStore for SqlStore {
     }
 
     async fn executors(&self, since: i64) -> Result<Vec<Executor>> {
-        self.query("list online executors", &EXECUTORS, [since.into()]).await
+        self.each_readable("list online executors", &EXECUTORS, [since.into()]).await
     }
 
     async fn executors_among(&self, ids: &[ExecutorId], since: i64) -> Result<Vec<Executor>> {
@@ -200,13 +200,13 @@ impl ExecutorStore for SqlStore {
         let mut found = Vec::with_capacity(ids.len());
         for ids in ids.chunks(super::BATCH_MAX) {
             let ids = list(ACTION, ids.iter())?;
-            found.extend(self.query(ACTION, &EXECUTORS_AMONG, [since.into(), ids.into()]).await?);
+            found.extend(self.each_readable(ACTION, &EXECUTORS_AMONG, [since.into(), ids.into()]).await?);
         }
         Ok(found)
     }
 
     async fn pulses(&self, since: i64) -> Result<Vec<Pulse>> {
-        self.query("read the pulses of executors", &PULSES, [since.into()]).await
+        self.each_readable("read the pulses of executors", &PULSES, [since.into()]).await
     }
 
     async fn executor_ends(&self, ids: &[ExecutorId]) -> Result<Vec<ExecutorEnd>> {
@@ -222,12 +222,37 @@ type BeatRow = (ExecutorId, String, TenantId, AppId, i32, i32, i32, i64, NodeId)
 fn beat_row(beat: &SignedHeartbeat) -> BeatRow {
     let SignedHeartbeat { owner, signed_at, heartbeat } = beat;
     let ExecutorHeartbeat { executor_id, held, running, draining, node_id, .. } = *heartbeat;
-    let count = |runs: usize| i32::try_from(runs).unwrap_or(i32::MAX);
     let (instance, draining) = (clean(&heartbeat.instance), i32::from(draining));
-    (executor_id, instance, owner.tenant_id, owner.app_id, count(held), count(running), draining, *signed_at, node_id)
+    (executor_id, instance, owner.tenant_id, owner.app_id, stored(held), stored(running), draining, *signed_at, node_id)
+}
+
+/// A number that an executor names, as far as its column goes: `u32::MAX` is a word for no bound.
+fn stored(number: impl TryInto<i32>) -> i32 {
+    number.try_into().unwrap_or(i32::MAX)
 }
 
 impl SqlStore {
+    /// Executors, or what changes of them: one that cannot be read hides no other, of whatever tenant.
+    async fn each_readable<T: FromRow, const N: usize>(
+        &self,
+        action: &'static str,
+        sql: &impl Text,
+        values: [Value; N],
+    ) -> Result<Vec<T>> {
+        let rows = self.fetch(action, sql.on(self.backend).bind(values)).await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            match T::from_row(row) {
+                Ok(one) => found.push(one),
+                Err(error) => {
+                    let id: ExecutorId = column(row, "id").map_err(|error| StoreError::from_db(action, &error))?;
+                    tracing::error!(executor = id.0, %error, "an executor cannot be read; it counts as offline");
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Commits them if each of them counts; answers whether it did.
     async fn beats_once(&self, rows: &[BeatRow]) -> Result<bool> {
         let tx = self.begin(BEATS).await?;
@@ -283,7 +308,7 @@ impl SqlStore {
                     description.into(),
                     tags.into(),
                     handlers.into(),
-                    i64::from(register.capacity).into(),
+                    stored(register.capacity).into(),
                     now.into(),
                     key_id.into(),
                     signed_at.into(),
@@ -305,7 +330,7 @@ impl SqlStore {
                     id.into(),
                     tags.into(),
                     handlers.into(),
-                    i64::from(register.capacity).into(),
+                    stored(register.capacity).into(),
                     address.into(),
                     description.into(),
                     now.into(),

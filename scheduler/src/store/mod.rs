@@ -20,6 +20,7 @@ mod attempts;
 mod audit;
 mod audit_search;
 mod backfills;
+mod calendar_changes;
 mod calendars;
 mod change_feed;
 mod claiming;

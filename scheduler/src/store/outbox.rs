@@ -62,11 +62,13 @@ struct MetParent {
     met_log_id: LogId,
     name: String,
     output: Option<String>,
+    /// Retention has taken its log since.
+    is_gone: bool,
     /// Empty if it is the task's own.
     app: String,
 }
 
-from_row!(MetParent { met_log_id, name, output, app });
+from_row!(MetParent { met_log_id, name, output, is_gone, app });
 
 #[async_trait]
 impl OutboxStore for SqlStore {
@@ -230,7 +232,7 @@ impl SqlStore {
     ) -> Result<bool> {
         let name = |id: TaskId| tasks.get(&id).map_or_else(|| id.to_string(), |task| task.spec.name.clone());
         let outputs = match child.spec.parent_rule {
-            ParentRule::Any => vec![(name(run.task_id), run.output.clone())],
+            ParentRule::Any => vec![(name(run.task_id), Some(run.output.clone()))],
             ParentRule::All => match self.meet(tx, run, child.id).await? {
                 Some(outputs) => outputs,
                 None => return Ok(false),
@@ -250,11 +252,16 @@ impl SqlStore {
 
     /// Notes that a parent has met its condition. Answers the outputs of all parents when it was
     /// the last one; all of them are then reset.
-    async fn meet(&self, tx: &Transaction<'_>, run: &EndedRun, child: TaskId) -> Result<Option<Vec<(String, String)>>> {
+    async fn meet(
+        &self,
+        tx: &Transaction<'_>,
+        run: &EndedRun,
+        child: TaskId,
+    ) -> Result<Option<Vec<(String, Option<String>)>>> {
         let met = sql!("UPDATE task_parent SET met_log_id = {3} WHERE child_id = {1} AND parent_id = {2}");
         tx.execute(&met, [child.into(), run.task_id.into(), run.log.into()]).await?;
         let all = sql!(
-            "SELECT p.met_log_id, t.name, l.output, CASE WHEN t.app_id = c.app_id THEN '' ELSE a.name END AS app \
+            "SELECT p.met_log_id, t.name, l.output, CASE WHEN l.id IS NULL THEN 1 ELSE 0 END AS is_gone, CASE WHEN t.app_id = c.app_id THEN '' ELSE a.name END AS app \
              FROM task_parent p JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id \
              JOIN task c ON c.id = p.child_id LEFT JOIN task_log l ON l.id = p.met_log_id \
              WHERE p.child_id = {1} ORDER BY p.id"
@@ -267,7 +274,10 @@ impl SqlStore {
         tx.execute(&reset, [child.into()]).await?;
         // As the child names it.
         let named = |app: &str, name| if app.is_empty() { name } else { format!("{app}/{name}") };
-        let outputs = rows.into_iter().map(|row| (named(&row.app, row.name), row.output.unwrap_or_default()));
+        let outputs = rows.into_iter().map(|row| {
+            let output = (!row.is_gone).then(|| row.output.unwrap_or_default());
+            (named(&row.app, row.name), output)
+        });
         Ok(Some(outputs.collect()))
     }
 

@@ -5,7 +5,7 @@ use super::row::from_row;
 use super::rows::DISPATCHED_COLUMNS;
 use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, REVOCATIONS, SUCCEEDED};
 use super::values::{clean, list, to_json};
-use super::{DispatchedRun, OutcomeStore, Result, SqlStore, Suspect, Suspects};
+use super::{DispatchedRun, OutcomeStore, Place, Result, SqlStore, Suspect, Suspects};
 use crate::domain::{ExecutorId, LogId, Owner, Reason, Status};
 use crate::metrics::RUNS_ENDED;
 use async_trait::async_trait;
@@ -61,12 +61,14 @@ statements!(
     ),
     SETTLE_PARENTS = settle_parents,
     OPEN_PARENTS = |_| format!(
-        "SELECT l.id FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index = -1 AND \
-         l.dispatched_at < {{1}} ORDER BY l.due_time LIMIT {{2}}"
+        "SELECT l.due_time, l.id FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index = -1 AND \
+         l.dispatched_at < {{1}} AND l.due_time >= {{2}} AND (l.due_time > {{2}} OR l.id > {{3}}) \
+         ORDER BY l.due_time, l.id LIMIT {{4}}"
     ),
     STOPPING = |_| format!(
         "SELECT {DISPATCHED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.stopping <> '' AND \
-         l.shard_index >= 0 ORDER BY l.due_time LIMIT {{1}}"
+         l.shard_index >= 0 AND l.due_time >= {{1}} AND (l.due_time > {{1}} OR l.id > {{2}}) \
+         ORDER BY l.due_time, l.id LIMIT {{3}}"
     ),
     SHARDS_TO_STOP = |_| format!(
         "SELECT {} FROM task_log p JOIN task_log l ON l.task_id = p.task_id AND l.fire_time = p.fire_time \
@@ -95,26 +97,30 @@ fn suspects(d: Dialect, which: &str) -> String {
 
 from_row!(Suspect { log: "id", version, attempt, due_time, executor_id, dispatched_at });
 
-/// Counts the shards of each parent; only a parent all of whose shards have ended moves.
+/// Counts the shards of each parent; only a parent none of whose shards is open moves. It has ended well if as many ended well
+/// as it had: one that is missing can't tell how it ended, and will not. Nor is known how it ended if a shard was skipped because
+/// it may have run before the database was restored.
 fn settle_parents(d: Dialect) -> String {
     let counted = format!(
-        "(SELECT p.id AS n_id, COUNT(*) AS n_ended, SUM(CASE WHEN s.status = {SUCCEEDED} THEN 1 ELSE 0 END) AS n_good, \
+        "(SELECT p.id AS n_id, SUM(CASE WHEN s.status < {SUCCEEDED} THEN 1 ELSE 0 END) AS n_open, \
+         SUM(CASE WHEN s.status = {SUCCEEDED} THEN 1 ELSE 0 END) AS n_good, \
+         SUM(CASE WHEN s.reason = 'restored' THEN 1 ELSE 0 END) AS n_skipped, \
          MIN(CASE WHEN s.started_at > 0 THEN s.started_at END) AS n_started, MAX(s.finished_at) AS n_finished \
-         FROM {} task_log p ON p.id = v.n_id AND +p.status = {DISPATCHED} \
-         JOIN task_log s ON s.task_id = p.task_id AND s.fire_time = p.fire_time AND s.parent_id = p.id \
-         AND +s.status >= {SUCCEEDED} GROUP BY p.id) v",
+         FROM {} task_log p ON p.id = v.n_id AND +p.status = {DISPATCHED} AND p.shard_index = -1 \
+         LEFT JOIN task_log s ON s.task_id = p.task_id AND s.fire_time = p.fire_time AND s.parent_id = p.id \
+         GROUP BY p.id) v",
         d.batch(1, ID)
     );
     d.update_from("task_log",
         &format!(
-            "status = CASE WHEN v.n_good = l.shard_total THEN {SUCCEEDED} WHEN l.stopping <> '' THEN {CANCELLED} ELSE {FAILED} \
-             END, reason = CASE WHEN v.n_good = l.shard_total THEN l.reason WHEN l.stopping <> '' THEN l.stopping ELSE \
-             'shard_failed' END, \
+            "status = CASE WHEN v.n_good = l.shard_total THEN {SUCCEEDED} WHEN v.n_skipped > 0 OR l.stopping <> '' THEN \
+             {CANCELLED} ELSE {FAILED} END, reason = CASE WHEN v.n_good = l.shard_total THEN l.reason WHEN v.n_skipped > 0 \
+             THEN 'restored' WHEN l.stopping <> '' THEN l.stopping ELSE 'shard_failed' END, \
              started_at = COALESCE(v.n_started, 0), \
              finished_at = CASE WHEN v.n_finished > 0 THEN v.n_finished ELSE {{2}} END, version = l.version + 1"
         ),
         &counted,
-        &format!("l.id = v.n_id AND +l.status = {DISPATCHED} AND l.shard_index = -1 AND v.n_ended = l.shard_total"),
+        &format!("l.id = v.n_id AND +l.status = {DISPATCHED} AND v.n_open = 0"),
     )
 }
 
@@ -186,13 +192,14 @@ impl OutcomeStore for SqlStore {
         self.execute(ACTION, &SETTLE_PARENTS, [ids.into(), now.into()]).await
     }
 
-    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<LogId>> {
-        let values = [before.into(), limit.into()];
+    async fn open_parents(&self, before: i64, after: Place, limit: u64) -> Result<Vec<Place>> {
+        let values = [before.into(), after.0.into(), after.1.into(), limit.into()];
         self.query("read open sharded runs", &OPEN_PARENTS, values).await
     }
 
-    async fn stopping(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
-        self.query("read runs that must stop", &STOPPING, [limit.into()]).await
+    async fn stopping(&self, after: Place, limit: u64) -> Result<Vec<DispatchedRun>> {
+        let values = [after.0.into(), after.1.into(), limit.into()];
+        self.query("read runs that must stop", &STOPPING, values).await
     }
 
     async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>> {

@@ -96,6 +96,20 @@ statements!(
         d.batch(1, FIRE),
         d.or_ignore("outbox", "id")
     ),
+    // A run of a fixed delay has another one's row at its instant: the chain goes on beside it. (A plan that comes again
+    // finds the row of its first try.)
+    MOVE_CHAINS_ON = |d| {
+        d.update_rows(
+        "task",
+        "next_fire_at = v.n_instead, fires = CASE WHEN l.fires > 0 THEN l.fires - 1 ELSE 0 END",
+        CHAIN,
+        &format!(
+            "l.id = v.n_id AND l.revision = v.n_revision AND +l.next_fire_at = {NEVER} AND NOT EXISTS (SELECT 1 FROM task_log f \
+             WHERE f.task_id = v.n_id AND f.fire_time = v.n_fire_time AND f.shard_index = v.n_shard_index AND \
+             (f.id = v.n_log OR (f.revision = v.n_revision AND f.trigger_kind IN ('schedule', 'misfire'))))"
+        ),
+    )
+    },
     // Of task `{1}` under revision `{2}`, to the instant `{3}`, at `{4}`. Both take the watermark before that is
     // set: MySQL assigns left to right.
     MOVE_BACK = |_| format!(
@@ -130,6 +144,15 @@ const MARK: &[(&str, Kind)] = &[
     ("counted", Kind::Big),
     ("turns", Kind::Big),
     ("outbox", Kind::Int),
+];
+
+const CHAIN: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("revision", Kind::Big),
+    ("instead", Kind::Big),
+    ("log", Kind::Big),
+    ("fire_time", Kind::Big),
+    ("shard_index", Kind::Int),
 ];
 
 /// When the fire `v` ended: what is written as missed, at `{2}` (epoch ms).
@@ -268,6 +291,10 @@ impl SqlStore {
         if !watched.is_empty() {
             tx.execute(&WATCH_FIRES, [to_json(ACTION, &watched)?.into()]).await?;
         }
+        let chains: Vec<_> = plans.iter().filter(|plan| moved.contains(&plan.task_id)).filter_map(chain).collect();
+        if !chains.is_empty() {
+            tx.execute(&MOVE_CHAINS_ON, [to_json(ACTION, &chains)?.into()]).await?;
+        }
         tx.commit().await?;
         tracing::trace!(tasks = moved.len(), logs = fires.len(), now, "task logs written ahead");
         Ok(Some(moved))
@@ -295,6 +322,16 @@ fn mark(plan: &Plan) -> (TaskId, i64, i64, i64, i64, i64, i32) {
     (plan.task_id, plan.revision, plan.from, plan.to, runs, runs, i32::from(plan.outbox))
 }
 
+/// The run of a fixed delay, and where it goes if its instant is taken.
+fn chain(plan: &Plan) -> Option<(TaskId, i64, i64, LogId, i64, i32)> {
+    let run = plan.fires.iter().find(|fire| plan.instead != NEVER && fire.status == Status::Init)?;
+    Some((plan.task_id, plan.revision, plan.instead, run.id, run.fire_time, shard_of(plan)))
+}
+
+fn shard_of(plan: &Plan) -> i32 {
+    if plan.sharded { PARENT_SHARD } else { 0 }
+}
+
 type Row<'a> = (LogId, TaskId, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>, &'a str, i64, i32);
 
 fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
@@ -307,7 +344,7 @@ fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
         fire.due_time,
         fire.status as i16,
         if plan.together { bucket(plan.task_id) } else { bucket(fire.id) },
-        if plan.sharded { PARENT_SHARD } else { 0 },
+        shard_of(plan),
         fire.reason.as_str(),
         (!fire.message.is_empty()).then_some(fire.message.as_str()),
         fire.trigger.as_str(),

@@ -57,8 +57,8 @@ impl SqlStore {
         let mut rates = self.read_rates(&tx, &tenants).await?;
         let (mut slots, urgent) = rate_limit::take_all(requests, &mut rates);
         for (tenant, urgent) in urgent {
-            let rate = rates.get_mut(&tenant).map(|(_, rate)| rate);
-            self.overtake(&tx, tenant, rate, requests, &mut slots, &urgent).await?;
+            let Some((per_minute, rate)) = rates.get_mut(&tenant) else { continue };
+            self.overtake(&tx, tenant, (*per_minute, rate), requests, &mut slots, &urgent).await?;
         }
         let delayed = requests.iter().zip(&slots).filter_map(|(request, slot)| match slot {
             Slot::Later(due_time) => {
@@ -83,25 +83,21 @@ impl SqlStore {
         &self,
         tx: &Transaction<'_>,
         tenant: TenantId,
-        rate: Option<&mut Rate>,
+        (per_minute, rate): (i32, &mut Rate),
         requests: &[SlotRequest],
         slots: &mut [Slot],
         urgent: &[usize],
     ) -> Result<()> {
         let of_urgent = || urgent.iter().filter_map(|at| requests.get(*at));
-        let own = urgent.iter().filter_map(|at| match slots.get(*at) {
-            Some(Slot::Later(own)) => Some(*own),
-            _ => None,
-        });
-        let (Some(before), Some(after)) = (own.max(), of_urgent().map(|request| request.at).min()) else {
-            return Ok(());
-        };
+        let Some(after) = of_urgent().map(|request| request.at).min() else { return Ok(()) };
+        // The whole line.
+        let Some(last) = rate.behind(after) else { return Ok(()) };
         let priority = of_urgent().map(|request| request.priority).max().unwrap_or(0);
-        let values = [tenant.into(), priority.into(), after.into(), before.into(), (urgent.len() as u64).into()];
+        let values = [tenant.into(), priority.into(), after.into(), (last + 1).into(), (urgent.len() as u64).into()];
         let line = tx.query(&RATE_LINE, values).await?;
         let found = line.len();
-        let moved = rate_limit::overtake(requests, slots, urgent, line);
-        if let Some(rate) = rate.filter(|_| found < urgent.len()) {
+        let moved = rate_limit::overtake(requests, slots, urgent, line, (per_minute, &mut *rate));
+        if found < urgent.len() {
             let still_wait = moved.iter().map(|one| one.priority).chain(of_urgent().map(|request| request.priority));
             rate.found_none_below(still_wait.min().unwrap_or(priority));
         }

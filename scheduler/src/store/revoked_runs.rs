@@ -5,6 +5,7 @@ use super::DispatchedRun;
 use super::attempts::delete_logs;
 use super::dispatching::{CHANGE, CHANGED, change_row};
 use super::error::Result;
+use super::outcome::SETTLE_PARENTS;
 use super::planning::{MOVE_BACK, TASKS, read_tasks};
 use super::revoking::{UNCOUNT, WATCH_RUNS};
 use super::rows::DISPATCHED_COLUMNS;
@@ -41,8 +42,12 @@ statements!(
     ),
     GO_ON = |d| d.update_rows(
         "task_log",
-        "revision = (SELECT t.revision FROM task t WHERE t.id = l.task_id), \
-         priority = (SELECT t.priority FROM task t WHERE t.id = l.task_id), stopping = ''",
+        // A parent may have been told to stop since it was read.
+        &format!(
+            "revision = (SELECT t.revision FROM task t WHERE t.id = l.task_id), \
+             priority = (SELECT t.priority FROM task t WHERE t.id = l.task_id), \
+             stopping = CASE WHEN l.stopping IN ({REVOCATIONS}) THEN '' ELSE l.stopping END"
+        ),
         ID,
         "l.id = v.n_id",
     ),
@@ -64,6 +69,8 @@ struct Steps {
     going_on: BTreeSet<LogId>,
     /// They end, and what revoked them.
     ended: Vec<(Run, Reason)>,
+    /// Parents that must stop, of shards that end for that.
+    stopped: BTreeSet<LogId>,
 }
 
 impl Steps {
@@ -78,6 +85,11 @@ impl Steps {
 
     fn end(&mut self, row: &DispatchedRun, reason: Reason, now: i64) {
         self.changes.push(Transition { finished_at: now, ..Transition::of(&row.run, Status::Cancelled, reason) });
+        if !reason.is_revocation() {
+            // For its task it is a run like others: no change revoked it.
+            self.stopped.extend(Some(row.run.parent_id).filter(|id| !id.is_none()));
+            return;
+        }
         let by = if row.stopping.is_revocation() { row.stopping } else { Reason::TaskEdited };
         self.ended.push((row.run.clone(), by));
     }
@@ -93,12 +105,14 @@ impl SqlStore {
         let seen = self.see(&tx, runs).await?;
         let steps = decide(&seen, now);
         let mut moved = self.take(&tx, &steps.changes).await?;
-        let Steps { changes, mut going_on, mut ended } = steps;
+        let Steps { changes, mut going_on, mut ended, mut stopped } = steps;
+        stopped.retain(|id| seen.parents.contains_key(id));
         going_on.retain(|id| moved.contains(id));
         ended.retain(|(run, _)| moved.contains(&run.id));
         self.go_on(&tx, &going_on, &seen).await?;
         let (closed, closing) = self.close_parents(&tx, &ended, now).await?;
         moved.extend(closed.iter().map(|run| run.id));
+        moved.extend(self.settle_stopped(&tx, &stopped, now).await?);
         let whole = ended.into_iter().map(|(run, _)| run).filter(|run| run.parent_id.is_none());
         let fires: Vec<Run> = whole.chain(closed).collect();
         self.uncount_untried(&tx, &fires, &seen).await?;
@@ -189,6 +203,16 @@ impl SqlStore {
         Ok((parents.into_values().map(|row| row.run).filter(|run| moved.contains(&run.id)).collect(), changes))
     }
 
+    /// Ends those of these parents, which must stop, that have no open shard left; answers which.
+    async fn settle_stopped(&self, tx: &Transaction<'_>, ids: &BTreeSet<LogId>, now: i64) -> Result<Vec<LogId>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        tx.execute(&SETTLE_PARENTS, [list(ACTION, ids)?.into(), now.into()]).await?;
+        let open = self.parents(tx, ids).await?;
+        Ok(ids.iter().copied().filter(|id| !open.contains_key(id)).collect())
+    }
+
     /// Fires of a stopped task that never ran do not count for `max_fires`.
     async fn uncount_untried(&self, tx: &Transaction<'_>, fires: &[Run], seen: &Seen) -> Result<()> {
         let mut untried: BTreeMap<TaskId, i64> = BTreeMap::new();
@@ -233,7 +257,12 @@ fn is_revoked(row: &DispatchedRun, task: Option<&Task>) -> bool {
 }
 
 fn decide(seen: &Seen, now: i64) -> Steps {
-    let fate = |row: &DispatchedRun| Revoked::of(&row.run, row.stopping, seen.tasks.get(&row.run.task_id));
+    // The kill of a sharded run is written down before its shards are told.
+    let stopping = |row: &DispatchedRun| match seen.parents.get(&row.run.parent_id) {
+        Some(parent) if parent.is_stopping() => parent.stopping,
+        _ => row.stopping,
+    };
+    let fate = |row: &DispatchedRun| Revoked::of(&row.run, stopping(row), seen.tasks.get(&row.run.task_id));
     let mut going_on: BTreeMap<LogId, i32> = BTreeMap::new();
     for row in seen.runs.iter().filter(|row| matches!(fate(row), Revoked::GoesOn(_))) {
         *going_on.entry(row.run.parent_id).or_default() += 1;

@@ -6,7 +6,7 @@ use super::error::Result;
 use super::rows;
 use super::sql::{BATCH_MAX, DISPATCHED, GIVEN_UP, ID, ID_VERSION, INIT, QUEUED, RETRY, REVOCATIONS};
 use super::sql_store::{SqlStore, Transaction};
-use super::values::to_json;
+use super::values::{list, to_json};
 use super::{DispatchedRun, Unsent};
 use crate::domain::task::NEVER;
 use crate::domain::{LogId, Reason, Status, TaskId};
@@ -140,7 +140,7 @@ impl SqlStore {
         ));
         let marks = [task_id.into(), reason.as_str().into(), next.into()];
         tx.execute(&MARK_HELD, marks).await?;
-        let held = tx.query(&held, [task_id.into()]).await?;
+        let held: Unsent = tx.query(&held, [task_id.into()]).await?;
         // Copies in queues lose at the version.
         let keep = sql!(format!(
             "UPDATE task_log SET status = CASE WHEN attempt > 0 THEN {} ELSE {} END, version = version + 1, \
@@ -155,13 +155,17 @@ impl SqlStore {
             tx.execute(&keep, [task_id.into()]).await?;
         }
         if changes_shape {
+            // A run that goes on counts all of its shards.
+            let parents = held.iter().filter(|row| row.run.is_parent()).map(|row| row.run.id);
+            let parents = list("change a task", parents)?;
             let which = format!(
                 "task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN ({GIVEN_UP}) AND trigger_kind IN \
-                 ('schedule', 'misfire')",
-                Status::Cancelled as i16
+                 ('schedule', 'misfire') AND parent_id NOT IN {}",
+                Status::Cancelled as i16,
+                self.backend.ids(3)
             );
             for sql in delete_logs(self.backend, &which) {
-                tx.execute(&sql, [task_id.into(), next.min(now).into()]).await?;
+                tx.execute(&sql, [task_id.into(), next.min(now).into(), parents.clone().into()]).await?;
             }
         }
         Ok(held)

@@ -27,6 +27,8 @@ pub struct TaskFilter {
     pub search: Option<String>,
     /// Only those that name this calendar.
     pub calendar: Option<String>,
+    /// Only those that are planned by another version of their calendar.
+    pub not_planned_by: Option<i64>,
     /// Only those that run this handler.
     pub handler: Option<String>,
     /// Only in this state.
@@ -138,6 +140,7 @@ fn listed(head: &str, access_scope: &AccessScope, filter: &TaskFilter) -> Condit
     wanted.and("t.name = ", filter.name.clone());
     wanted.and_holds(&["t.name", "t.handler"], filter.search.as_deref());
     wanted.and("t.calendar = ", filter.calendar.clone());
+    wanted.and("t.calendar_version <> ", filter.not_planned_by);
     wanted.and("t.handler = ", filter.handler.clone());
     wanted.and("t.id = ", filter.id);
     if let Some(state) = filter.state {

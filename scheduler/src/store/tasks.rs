@@ -1,6 +1,7 @@
 //! Definitions of tasks, as the management API changes them. Each change is one transaction that
 //! also revokes what was written ahead for the old definition.
 
+use super::calendar_changes::calendar_version;
 use super::dialect::Sql;
 use super::error::{Result, StoreError};
 use super::planning::fires_before;
@@ -40,6 +41,7 @@ impl SqlStore {
         for (tenant_id, count) in by_tenant {
             self.refuse_too_many_tasks(&tx, tenant_id, count).await?;
         }
+        self.hold_calendars(&tx, new, changes).await?;
         for task in new {
             self.insert_task(&tx, task, now, IfThere::Refuse).await?;
         }
@@ -99,16 +101,18 @@ impl SqlStore {
             next.into(),
             paused_at.into(),
             task.activity.pause_note.clone().into(),
+            task.spec.calendar.as_str().into(),
         ];
         values.extend(spec_values(ACTION, &task.spec)?);
         let sql = Sql::new(
             self.backend,
             &format!(
                 "INSERT INTO task (id, tenant_id, app_id, created_at, updated_at, anchor_at, started, next_fire_at, \
-                 paused_at, pause_note, revision, written_until, fires, turn, children, failures_in_row, {}) VALUES \
-                 ({{1}}, {{2}}, {{3}}, {{4}}, {{4}}, {{4}}, {{5}}, {{6}}, {{7}}, {{8}}, 1, 0, 0, 0, 0, 0, {}) {}",
+                 paused_at, pause_note, calendar_version, revision, written_until, fires, turn, children, failures_in_row, {}) \
+                 VALUES ({{1}}, {{2}}, {{3}}, {{4}}, {{4}}, {{4}}, {{5}}, {{6}}, {{7}}, {{8}}, {}, 1, 0, 0, 0, 0, 0, {}) {}",
                 spec_list(""),
-                markers(9, SPEC_COLUMNS.len()),
+                calendar_version(2, 9),
+                markers(10, SPEC_COLUMNS.len()),
                 match if_there {
                     IfThere::Refuse => String::new(),
                     IfThere::Leave => self.backend.or_ignore("task", "tenant_id, app_id, name"),
@@ -155,6 +159,7 @@ impl SqlStore {
             i32::from(forgets).into(),
             i32::from(restarts).into(),
             before.owner.tenant_id.into(),
+            spec.calendar.as_str().into(),
         ];
         values.extend(spec_values(ACTION, spec)?);
         // `written_until` and `fires` go by the watermark before that itself is set: MySQL assigns
@@ -165,9 +170,10 @@ impl SqlStore {
                  ELSE written_until END, fires = CASE WHEN {{9}} = 1 THEN 0 ELSE {} END, started = {{4}}, \
                  next_fire_at = {{5}}, anchor_at = {{6}}, paused_at = {{7}}, pause_note = {{8}}, \
                  failures_in_row = CASE WHEN {{10}} = 1 THEN 0 ELSE failures_in_row END, \
-                 revision = revision + 1, updated_at = {{3}}, {} WHERE id = {{1}} AND revision = {{2}} AND tenant_id = {{11}}",
+                 calendar_version = {}, revision = revision + 1, updated_at = {{3}}, {} WHERE id = {{1}} AND revision = {{2}} AND tenant_id = {{11}}",
             fires_before("{5}"),
-            spec_set(12)
+            calendar_version(11, 12),
+            spec_set(13)
         ));
         if tx.execute_raw(sql.on(self.backend).bind_all(values)).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
@@ -188,6 +194,11 @@ impl SqlStore {
             self.end_backfills(tx, before.id, now).await?;
         }
         let held = self.revoke(tx, &taken).await?;
+        if spec.max_fires > 0 && activity.started {
+            // What counts is known only now.
+            let ends = sql!(format!("UPDATE task SET next_fire_at = {NEVER} WHERE id = {{1}} AND fires >= max_fires"));
+            tx.execute(&ends, [before.id.into()]).await?;
+        }
         if spec.schedule == ScheduleKind::FixedDelay && activity.started {
             self.adopt(tx, before.id, &held).await?;
         }

@@ -5,6 +5,7 @@ use super::sql_store::{Transaction, retrying};
 use super::values::clean;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
 use crate::domain::Status;
+use crate::domain::schedule::beside_whole_seconds;
 use crate::domain::task::{Routing, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
 use crate::domain::{LogId, Refusal, TaskId, Trigger};
@@ -44,7 +45,7 @@ pub struct StartedRun {
     /// Its log.
     pub log: LogId,
     /// Its fire time, ms: a millisecond later than asked when the task has a log for that
-    /// instant, or its schedule names it.
+    /// instant, its schedule names it, or it is a whole second.
     pub fire_time: i64,
     /// Whether an earlier call with the same key started it.
     pub is_repeated: bool,
@@ -67,8 +68,8 @@ impl SqlStore {
         started
     }
 
-    /// The first instant from `at` (ms) on that the task's schedule does not name: a manual run
-    /// would take the place of a fire that is not written yet.
+    /// The first instant from `at` (ms) on that a manual run may have: it would take the place of a fire that is not written
+    /// yet.
     async fn unnamed_from(&self, task: &TaskView, at: i64) -> Result<i64> {
         let schedule = task.spec.to_schedule(task.anchor_at, task.id);
         let mut schedule = schedule.map_err(|error| StoreError::refused(ACTION, error))?;
@@ -132,7 +133,7 @@ impl SqlStore {
         let mut fire_time = run.at;
         for at in taken {
             if at == fire_time {
-                fire_time += 1;
+                fire_time = beside_whole_seconds(at + 1);
             }
         }
         let insert = sql!(format!(

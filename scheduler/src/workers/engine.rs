@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 pub struct EngineParts<S: Store> {
     /// The engine.
     pub engine: Arc<Engine<S>>,
-    /// Pauses what fails too often.
+    /// Pauses what fails too often; has tasks follow their calendars.
     pub definitions: Arc<TaskDefinitions<S>>,
     /// Wakes the urgent loader.
     pub wake: Arc<Notify>,
@@ -72,6 +72,7 @@ impl<S: Store + DefinitionStore + 'static> EngineParts<S> {
             Work::new(Worker::Waiting, p.waiting, self.ended.waiting.clone(), self, look_at_waiting),
             Work::new(Worker::Outbox, p.look, self.ended.outbox.clone(), self, process_outbox),
             Work::new(Worker::Backfill, p.look, self.ended.backfill.clone(), self, backfill),
+            Work::new(Worker::Calendars, p.pregenerate, never(), self, follow_calendars),
             Work::new(Worker::Housekeeping, p.housekeeping, never(), self, keep_house),
             Work::new(Worker::Statistics, p.statistics, never(), self, count),
         ]
@@ -157,6 +158,14 @@ async fn backfill<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
     engine.refresh_clock().await?;
     if engine.pregenerator.has_lease() && engine.backfiller.tick().await? > 0 {
         parts.wake.notify_one();
+    }
+    Ok(())
+}
+
+/// What a node has left that died, or lost the database, after it had changed a calendar.
+async fn follow_calendars<S: Store + DefinitionStore + 'static>(parts: Arc<EngineParts<S>>) -> Round {
+    if parts.engine.pregenerator.has_lease() {
+        parts.definitions.follow_calendars().await?;
     }
     Ok(())
 }

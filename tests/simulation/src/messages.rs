@@ -7,7 +7,7 @@ use carillon_protocol::{
     CancelAck, Code, DispatchAck, NODE_BASE_PATH, Reply, Results, ResultsAck, RunKey, RunStatus, Verdict,
 };
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::fmt::Debug;
 
 #[derive(Deserialize)]
@@ -68,6 +68,16 @@ fn keys(request: &Request) -> Vec<RunKey> {
 /// Whether it brings results to a node.
 pub fn has_results(request: &Request) -> bool {
     request.path.ends_with("/results")
+}
+
+/// Whether it says that an executor is alive.
+pub fn is_heartbeat(request: &Request) -> bool {
+    request.path.ends_with("/heartbeat")
+}
+
+/// Whether what was asked for is done.
+pub fn is_accepted(answer: &Answer) -> bool {
+    parse::<Reply<IgnoredAny>>(&answer.body).is_some_and(|reply| reply.code == Code::Ok)
 }
 
 /// What a node said of each result.

@@ -1,13 +1,14 @@
 //! What a case needs beside the traits: tenants, apps, tasks, and a look at the rows.
 
 use async_trait::async_trait;
+use carillon::domain::calendar::CalendarSpec;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::MaintenanceWindow;
 use carillon::domain::statistics::{Figures, Grain, Step};
-use carillon::domain::{AccessScope, AppId, BackfillId, LogId, Owner, TaskId, TenantId, WindowId};
+use carillon::domain::{AccessScope, AppId, BackfillId, CalendarId, LogId, Owner, TaskId, TenantId, WindowId};
 use carillon::store::{
-    AppFilter, AppView, Backfill, FiguresFilter, KeptAttempt, LogFilter, LogView, NewRun, NewTask, Result, Skip,
-    Skipped, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView, Unsent,
+    AppFilter, AppView, Backfill, CalendarChange, DefinitionStore, FiguresFilter, KeptAttempt, LogFilter, LogView,
+    NewRun, NewTask, Result, Skip, Skipped, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView, Unsent,
 };
 use carillon_simulation::ModelStore;
 use carillon_tests::Database;
@@ -40,6 +41,21 @@ pub trait Admin: Send + Sync {
     async fn bound_app(&self, owner: Owner, most: i32);
     /// Figures by the minute from `from` until `until` (ms), of a task or else of a tenant.
     async fn figures(&self, tenant_id: TenantId, task: Option<TaskId>, from: i64, until: i64) -> Vec<(i64, Figures)>;
+    /// Writes a calendar's next version after the one that is `current`.
+    async fn put_calendar(
+        &self,
+        ids: (CalendarId, TenantId),
+        name: &str,
+        spec: &CalendarSpec,
+        current: i64,
+        now: i64,
+    ) -> Result<CalendarChange>;
+    /// Changes of calendars that tasks may still have to follow.
+    async fn calendar_changes(&self, limit: u64) -> Vec<CalendarChange>;
+    /// Started tasks that are planned by another version of that calendar.
+    async fn tasks_behind(&self, id: CalendarId, after: TaskId, limit: u64) -> Vec<TaskId>;
+    /// Ends a change that all have followed.
+    async fn end_calendar_change(&self, change: &CalendarChange);
     /// Gives a tenant other quotas.
     async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64);
     /// Looks at a task.
@@ -119,6 +135,30 @@ impl Admin for SqlAdmin {
     async fn figures(&self, tenant_id: TenantId, task: Option<TaskId>, from: i64, until: i64) -> Vec<(i64, Figures)> {
         let filter = FiguresFilter { from, until, step: Step::Minute, task_id: task, tenant_id: Some(tenant_id) };
         self.store.figures(&AccessScope::All, &filter).await.unwrap()
+    }
+
+    async fn put_calendar(
+        &self,
+        (id, tenant_id): (CalendarId, TenantId),
+        name: &str,
+        spec: &CalendarSpec,
+        current: i64,
+        now: i64,
+    ) -> Result<CalendarChange> {
+        self.store.put_calendar(id, tenant_id, name, spec, current, now).await
+    }
+
+    async fn calendar_changes(&self, limit: u64) -> Vec<CalendarChange> {
+        DefinitionStore::calendar_changes(&self.store, limit).await.unwrap()
+    }
+
+    async fn tasks_behind(&self, id: CalendarId, after: TaskId, limit: u64) -> Vec<TaskId> {
+        let behind = DefinitionStore::tasks_behind(&self.store, id, after, limit).await.unwrap();
+        behind.iter().map(|task| task.id).collect()
+    }
+
+    async fn end_calendar_change(&self, change: &CalendarChange) {
+        DefinitionStore::end_calendar_change(&self.store, change).await.unwrap();
     }
 
     async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64) {
@@ -229,6 +269,30 @@ impl Admin for ModelStore {
             let of_subject = rows.filter(|((.., of), _)| *of == subject);
             of_subject.map(|((_, start, _), row)| (*start, row.figures)).collect()
         })
+    }
+
+    async fn put_calendar(
+        &self,
+        (id, tenant_id): (CalendarId, TenantId),
+        name: &str,
+        spec: &CalendarSpec,
+        current: i64,
+        now: i64,
+    ) -> Result<CalendarChange> {
+        self.put_calendar(id, tenant_id, name, spec, current, now).await
+    }
+
+    async fn calendar_changes(&self, limit: u64) -> Vec<CalendarChange> {
+        DefinitionStore::calendar_changes(self, limit).await.unwrap()
+    }
+
+    async fn tasks_behind(&self, id: CalendarId, after: TaskId, limit: u64) -> Vec<TaskId> {
+        let behind = DefinitionStore::tasks_behind(self, id, after, limit).await.unwrap();
+        behind.iter().map(|task| task.id).collect()
+    }
+
+    async fn end_calendar_change(&self, change: &CalendarChange) {
+        DefinitionStore::end_calendar_change(self, change).await.unwrap();
     }
 
     async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64) {

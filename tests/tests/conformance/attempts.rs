@@ -169,7 +169,7 @@ async fn they_go_with_their_logs(world: World) {
         world.moved(&waiting, Status::Cancelled, Reason::CancelledManually).await;
     }
     let before = world.now + 60_000;
-    assert_eq!(world.store.purge(before, 1).await.unwrap(), 1);
+    assert_eq!(world.store.purge(before, 1).await.unwrap().deleted, 1);
     assert_eq!(world.admin.orphans().await, 0);
     assert_eq!(world.store.purge_of(0, before, 10).await.unwrap().deleted, 1);
     assert_eq!(world.admin.orphans().await, 0);

@@ -4,7 +4,7 @@ use crate::fixture::{World, node};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{LogId, NodeId, Reason, Run, Status, TaskId, TenantId, Transition, Trigger};
-use carillon::store::{Backfill, LogView, StoreErrorKind, TaskView};
+use carillon::store::{Backfill, LogView, SqlStore, StoreErrorKind, TaskView};
 
 cases!(
     a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists,
@@ -14,6 +14,8 @@ cases!(
     a_backfill_ends_with_its_task,
     a_backfill_waits_for_what_the_clock_says_is_to_come,
 );
+
+databases!(a_backfill_of_a_task_that_cannot_be_read_waits);
 
 /// Of five seconds from then on.
 fn backfill(world: &World, task: &TaskView, from: i64, max_concurrent: i32) -> Backfill {
@@ -214,4 +216,25 @@ async fn a_backfill_waits_for_what_the_clock_says_is_to_come(world: World) {
     let rows = world.rows(task.id).await.into_iter().map(|log| log.dispatched.run);
     let early: Vec<Run> = rows.filter(|run| run.due_time < run.fire_time).collect();
     assert!(early.is_empty(), "{early:?}");
+}
+
+/// A node of a later release has written a word into it: a node of that one goes on.
+async fn a_backfill_of_a_task_that_cannot_be_read_waits(world: World, _: SqlStore) {
+    let task = world.started(&World::every_second("filled")).await;
+    let second = world.now / 1_000 * 1_000 - 60_000;
+    world.admin.create_backfill(&backfill(&world, &task, second, 2), world.now).await.unwrap();
+    let advance = async || {
+        let open = world.store.open_backfills(10).await.unwrap().remove(0);
+        world.store.advance(&open, &|| world.id(), world.now).await.unwrap()
+    };
+    let database = world.database.as_ref().unwrap();
+    let set_strategy =
+        async |word: &str| database.execute(&format!("UPDATE task SET misfire_strategy = '{word}'")).await;
+    assert_eq!(set_strategy("ask_the_future").await, 1);
+    assert_eq!(advance().await, 0);
+    assert!(world.rows(task.id).await.is_empty());
+    let waits = world.admin.backfills_of(world.owner.tenant_id, task.id, None, 1).await.remove(0);
+    assert_eq!((waits.status.as_str(), waits.next_at), ("open", second));
+    set_strategy("fire_once").await;
+    assert_eq!(advance().await, 2);
 }

@@ -2,7 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::NodeId;
-use carillon::store::{Beat, ClockReading, NodeHeartbeat, NodeInfo};
+use carillon::store::{Beat, ClockReading, Member, NodeHeartbeat, NodeInfo, SqlStore};
 use carillon_tests::{Database, Kind};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
@@ -18,6 +18,8 @@ cases!(
     nodes_that_join_at_once_get_numbers_of_their_own,
     the_clock_is_the_time_and_moves_on,
 );
+
+databases!(a_number_that_has_rested_is_taken_once);
 
 fn node(name: &str) -> NodeInfo {
     NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned(), clock: None }
@@ -142,6 +144,26 @@ async fn nodes_that_join_at_once_get_numbers_of_their_own(world: World) {
     let numbers: BTreeSet<NodeId> = join_all(joins).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(numbers.len(), 8);
     assert!(numbers.iter().all(|number| (1..=1_023).contains(&number.0)));
+}
+
+/// No number is unused, and all have rested.
+async fn a_number_that_has_rested_is_taken_once(world: World, _: SqlStore) {
+    let database = world.database.as_ref().unwrap();
+    let long_ago = a_moment_ago(&world).await - 2 * 3_600_000;
+    let row = |id| format!("({id}, 'old-{id}', '', 'i-{id}', '1', {long_ago}, {long_ago}, 0, 0)");
+    let rows: Vec<String> = (1..=1_023).map(row).collect();
+    let columns = "id, name, address, incarnation, version, started_at, heartbeat_at, left_at, queue_depth";
+    database.execute(&format!("INSERT INTO node ({columns}) VALUES {}", rows.join(", "))).await;
+    let joins = (0..8).map(|number| {
+        let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
+        tokio::spawn(async move { store.join(&node(&format!("new-{number}"))).await.unwrap() })
+    });
+    let members: Vec<Member> = join_all(joins).await.into_iter().map(Result::unwrap).collect();
+    let numbers: BTreeSet<NodeId> = members.iter().map(|member| member.id).collect();
+    assert_eq!(numbers.len(), 8, "{numbers:?}");
+    for member in &members {
+        assert_eq!(world.store.heartbeat(member, &beat(0)).await.unwrap(), Beat::Renewed);
+    }
 }
 
 async fn the_clock_is_the_time_and_moves_on(world: World) {

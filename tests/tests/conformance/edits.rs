@@ -19,6 +19,7 @@ cases!(
     a_task_that_was_stopped_begins_to_count_again,
     fires_planned_again_count_once,
     only_fires_of_the_schedule_count,
+    what_has_fired_for_the_last_time_has_no_next_fire,
     runs_that_executors_hold_become_links_of_a_fixed_delay,
     of_a_sharded_fire_the_parent_becomes_the_link,
 );
@@ -201,6 +202,34 @@ async fn kept(world: &World, task: TaskId) -> Vec<i64> {
     let runs = world.rows(task).await.into_iter().map(|row| row.dispatched.run);
     let kept = runs.filter(|run| run.trigger.is_scheduled() && !run.reason.is_given_up());
     kept.map(|run| run.fire_time).collect()
+}
+
+/// Whatever its schedule. More fires later are fires again.
+async fn what_has_fired_for_the_last_time_has_no_next_fire(world: World) {
+    let every_second = TaskSpec { max_fires: 1, ..World::every_second("cron") };
+    let spec = TaskSpec { name: "delay".to_owned(), cron: String::new(), ..every_second.clone() };
+    let delayed = TaskSpec { schedule: ScheduleKind::FixedDelay, interval_ms: 1_000, ..spec };
+    for spec in [every_second, delayed] {
+        let task = world.started(&spec).await;
+        pregenerate(&world, task.id).await;
+        let runs: Vec<Run> = world.rows(task.id).await.into_iter().map(|row| row.dispatched.run).collect();
+        assert_eq!(runs.len(), 1);
+        let run = world.dispatched(1, runs, 100).await.remove(0);
+        world.store.succeed(world.owner, &[&success(&run, 1)]).await.unwrap();
+        let now = run.fire_time + 10;
+        let changes: [fn(&TaskView) -> TaskChange; 3] = [edit, |task| pause(task, "for a while"), start];
+        for change in changes {
+            world.change(change(&world.task(task.id).await), now).await.unwrap();
+            let stands = world.task(task.id).await;
+            assert_eq!((stands.next_fire_at, stands.fires), (NEVER, 1), "{}", spec.name);
+        }
+        let more = edit_to(&world.task(task.id).await, |spec| spec.max_fires = 2);
+        world.change(more, now).await.unwrap();
+        let next = world.task(task.id).await.next_fire_at;
+        assert!((now + 1..=now + 1_000).contains(&next), "{}: {next}", spec.name);
+        pregenerate(&world, task.id).await;
+        assert_eq!((kept(&world, task.id).await, world.task(task.id).await.fires), (vec![run.fire_time, next], 2));
+    }
 }
 
 /// Ten fires are written, the first four with executors: of these the first has ended, the second

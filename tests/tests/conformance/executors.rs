@@ -5,9 +5,10 @@ use carillon::domain::task::{BlockStrategy, NEVER, Routing, TaskSpec};
 use carillon::domain::{ExecutorId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
 use carillon::store::{ExecutorHeartbeat, HeartbeatVerdict, SignedHeartbeat, Signer, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register, RunKey};
+use carillon_tests::Kind;
 use futures_util::future::join_all;
 use serde_json::json;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -26,6 +27,7 @@ cases!(
     what_changes_is_told_without_the_rest,
     a_clock_set_back_locks_out_no_one,
     after_a_silence_an_executor_keeps_what_is_still_its_own,
+    an_executor_hides_no_other,
 );
 
 pub fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
@@ -407,4 +409,38 @@ async fn after_a_silence_an_executor_keeps_what_is_still_its_own(world: World) {
     assert!(world.store.change(&[lost]).await.unwrap().is_empty());
     assert_eq!(world.store.succeed(world.owner, &[&success(&held[0], 1)]).await.unwrap(), 1);
     assert_eq!(reconfirm(world.owner, 7, &keys).await, HashSet::from([keys[1]]), "what has ended is over");
+}
+
+/// Whatever it says of itself: one says "as many as come" by the largest number that there is.
+async fn an_executor_hides_no_other(world: World) {
+    let greedy = Register { capacity: u32::MAX, ..process("one", "a", &["pay"]) };
+    let mut ids = vec![register(&world, &greedy).await];
+    let stranger = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
+    let theirs = Signer { owner: stranger, ..signer(&world) };
+    let modest = process("two", "b", &["pay"]);
+    ids.push(world.store.register(&theirs, &modest, &|| world.id(), world.now).await.unwrap().executor_id);
+    assert_eq!(register(&world, &greedy).await, ids[0], "and says so again");
+    let room = async || {
+        let all: Vec<(ExecutorId, i32)> =
+            world.store.executors(0).await.unwrap().iter().map(|executor| (executor.id, executor.capacity)).collect();
+        let among = world.store.executors_among(&ids, 0).await.unwrap();
+        assert_eq!(
+            among.iter().map(|executor| executor.id).collect::<HashSet<_>>(),
+            all.iter().map(|(id, _)| *id).collect()
+        );
+        all.into_iter().collect::<HashMap<_, _>>()
+    };
+    let pulses =
+        async || world.store.pulses(0).await.unwrap().into_iter().map(|pulse| (pulse.id, pulse.capacity)).collect();
+    assert_eq!(room().await, HashMap::from([(ids[0], i32::MAX), (ids[1], 4)]));
+    assert_eq!(room().await, pulses().await);
+
+    // Nor does one whose row cannot be read.
+    let Some(database) = &world.database else { return };
+    database.execute(&format!("UPDATE executor SET tags = 'of a later form' WHERE id = {}", ids[0])).await;
+    assert_eq!(room().await, HashMap::from([(ids[1], 4)]));
+    if database.kind == Kind::Sqlite {
+        database.execute(&format!("UPDATE executor SET capacity = {} WHERE id = {}", u32::MAX, ids[0])).await;
+        assert_eq!(room().await, pulses().await);
+    }
 }

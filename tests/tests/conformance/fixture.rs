@@ -4,7 +4,7 @@ use crate::admin::{Admin, SqlAdmin};
 use crate::plans::Plans;
 use carillon::domain::audit::Actor;
 use carillon::domain::plan::{Fire, Plan};
-use carillon::domain::task::{ScheduleKind, TaskSpec};
+use carillon::domain::task::{NEVER, ScheduleKind, TaskSpec};
 use carillon::domain::task_log::{PARENT_SHARD, PRIORITY_DEFAULT};
 use carillon::domain::{ExecutorId, IdSource, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Transition, Trigger};
 use carillon::store::{
@@ -170,6 +170,7 @@ impl World {
             revision: task.revision,
             from: task.next_fire_at,
             to: task.next_fire_at,
+            instead: NEVER,
             sharded: false,
             takes_over: false,
             priority: PRIORITY_DEFAULT,

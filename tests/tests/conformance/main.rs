@@ -113,6 +113,7 @@ mod shards;
 mod upcoming_runs;
 
 mod backfills;
+mod calendars;
 mod permits;
 mod quotas;
 mod rules;
@@ -126,5 +127,6 @@ mod outbox;
 mod outcome;
 mod retention;
 mod statistics;
+mod sweeps;
 
 mod random_steps;

@@ -1,10 +1,12 @@
 //! Consequences of the end of runs: exactly once, whichever node comes first.
 
 use crate::fixture::{World, connect, edit, node, success};
-use carillon::domain::plan::Plan;
-use carillon::domain::task::{NEVER, ParentLink, ParentOutcome, ParentRule, ScheduleKind, TaskSpec};
-use carillon::domain::{LogId, Reason, Run, Status, Trigger};
-use carillon::store::{EndedRun, OutboxRound, OutboxStore as _, PausedTask, PlanStore as _, TaskState, TaskView};
+use carillon::domain::plan::{Plan, Window, plan};
+use carillon::domain::task::{NEVER, ParentLink, ParentOutcome, ParentRule, Routing, ScheduleKind, TaskSpec};
+use carillon::domain::{LogId, NodeId, Reason, Run, Status, TaskId, Trigger};
+use carillon::store::{
+    EndedRun, NewRun, OutboxRound, OutboxStore as _, PausedTask, PlanStore as _, TaskState, TaskView,
+};
 use carillon_protocol::RunResult;
 use carillon_tests::proxy::Proxy;
 use carillon_tests::{Database, Kind};
@@ -14,11 +16,15 @@ cases!(
     a_child_runs_once_for_each_end_that_meets,
     the_outbox_is_looked_through_part_by_part,
     undispatched_runs_are_cancelled_without_a_message,
+    what_is_skipped_after_a_restore_starts_no_child,
     a_child_of_several_waits_for_all_and_gets_their_output,
+    output_that_retention_has_taken_is_left_out,
     a_child_that_is_stopped_runs_after_nobody,
     two_followers_at_once_follow_each_end_once,
     a_fixed_delay_moves_on_from_the_end,
     a_fixed_delay_does_not_go_back_with_the_clock,
+    a_fixed_delay_goes_on_beside_what_was_started_by_hand,
+    a_fixed_delay_takes_no_instant_twice,
     failures_in_a_row_are_counted,
     a_task_that_fails_too_often_pauses,
     a_fire_taken_over_keeps_its_consequences,
@@ -137,6 +143,42 @@ async fn undispatched_runs_are_cancelled_without_a_message(world: World) {
     assert_eq!(runs_of(&world, &always).await.len(), 1);
 }
 
+/// Of a sharded run, too, if a shard of it was skipped.
+async fn what_is_skipped_after_a_restore_starts_no_child(world: World) {
+    let parent = world.started(&World::every_second("parent")).await;
+    let sharded = world.started(&TaskSpec { routing: Routing::Sharding, ..World::every_second("sharded") }).await;
+    for (name, parent, on) in [
+        ("always", "parent", ParentOutcome::Always),
+        ("failure", "parent", ParentOutcome::Failure),
+        ("always sharded", "sharded", ParentOutcome::Always),
+    ] {
+        child(&world, name, TaskSpec { parents: after(&[parent], on), ..TaskSpec::default() }).await;
+    }
+    let waiting = Plan { outbox: true, ..world.plan(&world.task(parent.id).await, [world.now + 1_000]) };
+    world.store.write_ahead(None, &[waiting], world.now).await.unwrap().unwrap();
+    world.moved(&runs_of(&world, &parent).await[0], Status::Cancelled, Reason::Restored).await;
+    let lost = dispatched(&world, &parent, world.now + 2_000).await;
+    world.moved(&lost, Status::Cancelled, Reason::Restored).await;
+
+    let plan = world.plan(&world.task(sharded.id).await, [world.now + 1_000]);
+    world.store.write_ahead(None, &[Plan { outbox: true, sharded: true, ..plan }], world.now).await.unwrap().unwrap();
+    let whole = runs_of(&world, &sharded).await.remove(0);
+    let whole = world.store.claim(NodeId(1), vec![whole], world.now).await.unwrap().remove(0);
+    let shards = world.shards_of(&whole, 3);
+    assert!(world.store.dispatch_shards(NodeId(1), &whole, &shards, world.now).await.unwrap());
+    let shards = runs_of(&world, &sharded).await.split_off(1);
+    succeed(&world, &shards[0]).await;
+    world.moved(&shards[1], Status::Failed, Reason::HandlerFailed).await;
+    world.moved(&shards[2], Status::Cancelled, Reason::Restored).await;
+    assert_eq!(world.store.settle_parents(&[whole.id], world.now).await.unwrap(), 1);
+    let whole = world.row(&whole).await.dispatched.run;
+    assert_eq!((whole.status, whole.reason), (Status::Cancelled, Reason::Restored));
+
+    assert_eq!(world.store.ended(LogId::NONE, 10).await.unwrap().ended.len(), 3);
+    assert_eq!(follow(&world).await, OutboxRound::default());
+    assert!(!world.store.has_outbox_entries().await.unwrap(), "their ends are dealt with");
+}
+
 async fn a_child_of_several_waits_for_all_and_gets_their_output(world: World) {
     let one = world.started(&World::every_second("one")).await;
     let two = world.started(&World::every_second("two")).await;
@@ -162,6 +204,22 @@ async fn a_child_of_several_waits_for_all_and_gets_their_output(world: World) {
     succeed(&world, &dispatched(&world, &two, world.now + 4_000).await).await;
     follow(&world).await;
     assert_eq!(runs_of(&world, &all).await.len(), 1);
+}
+
+/// That is another thing than none.
+async fn output_that_retention_has_taken_is_left_out(world: World) {
+    let (one, two) =
+        (world.started(&World::every_second("one")).await, world.started(&World::every_second("two")).await);
+    let parents = after(&["one", "two"], ParentOutcome::Success);
+    let all = child(&world, "all", TaskSpec { parents, parent_output: true, ..TaskSpec::default() }).await;
+    succeed(&world, &dispatched(&world, &one, world.now + 1_000).await).await;
+    follow(&world).await;
+    assert_eq!(world.store.purge(world.now + 86_400_000, 1).await.unwrap().deleted, 1);
+    let run = dispatched(&world, &two, world.now + 2_000).await;
+    let silent = RunResult { output: String::new(), ..success(&run, 1) };
+    world.store.succeed(world.owner, &[&silent]).await.unwrap();
+    assert_eq!(follow(&world).await.started, 1);
+    assert_eq!(runs_of(&world, &all).await[0].params.as_deref(), Some(r#"{"one":null,"two":""}"#));
 }
 
 async fn a_child_that_is_stopped_runs_after_nobody(world: World) {
@@ -226,6 +284,79 @@ async fn a_fixed_delay_does_not_go_back_with_the_clock(world: World) {
     assert_eq!(world.store.succeed(world.owner, &[&result]).await.unwrap(), 1);
     assert_eq!(follow(&world).await.moved, [task.id]);
     assert_eq!(world.task(task.id).await.next_fire_at, run.fire_time + 5_000);
+}
+
+/// What pre-generation makes of the task's next fire.
+async fn pregenerate(world: &World, id: TaskId) {
+    let task = world.store.tasks(&[id]).await.unwrap().remove(0);
+    let window = Window {
+        now: world.now,
+        until: task.next_fire_at + 1_000,
+        misfire_after_ms: 1_000_000,
+        fires_max: 100,
+        doubted_until: i64::MIN,
+    };
+    let plan = plan(&task, window, || world.id()).unwrap();
+    world.store.write_ahead(None, std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
+    let stands = async || {
+        let TaskView { next_fire_at, fires, .. } = world.task(id).await;
+        (next_fire_at, fires)
+    };
+    let before = stands().await;
+    // Once more, as when the planner does not know what came of it.
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap().unwrap();
+    assert_eq!(stands().await, before);
+}
+
+/// A run by hand stands at the very instant of the next fire: before that is known, or only before it is written.
+async fn a_fixed_delay_goes_on_beside_what_was_started_by_hand(world: World) {
+    let (task, run) = delayed(&world).await;
+    let result = success(&run, 1);
+    let mut at = result.finished_at + 5_000;
+    let by_hand = async |at: i64| {
+        let run = NewRun { at, ..NewRun::manual(world.id(), world.now) };
+        world.admin.start_run(&world.task(task.id).await, &run).await.unwrap().fire_time
+    };
+    at = by_hand(at).await;
+    world.store.succeed(world.owner, &[&RunResult { finished_at: at - 5_000, ..result }]).await.unwrap();
+    assert_eq!(follow(&world).await.moved, [task.id]);
+    let free = if by_hand(at + 1).await == at + 1 { at + 2 } else { at + 1 };
+    let fires = world.task(task.id).await.fires;
+    for _ in 0..3 {
+        pregenerate(&world, task.id).await;
+        if world.task(task.id).await.next_fire_at == NEVER {
+            break;
+        }
+    }
+    let links = async || {
+        let runs = runs_of(&world, &task).await.into_iter().filter(|run| run.trigger == Trigger::Schedule);
+        runs.map(|run| run.fire_time).collect::<Vec<_>>()
+    };
+    assert_eq!(links().await, [run.fire_time, free]);
+    assert_eq!((world.task(task.id).await.next_fire_at, world.task(task.id).await.fires), (NEVER, fires + 1));
+    // An edit names an instant of its own.
+    let edited_at = by_hand(world.now + 50_000).await - 5_000;
+    world.change(edit(&world.task(task.id).await), edited_at).await.unwrap();
+    assert_eq!(world.task(task.id).await.next_fire_at, edited_at + 5_000);
+    pregenerate(&world, task.id).await;
+    pregenerate(&world, task.id).await;
+    assert_eq!(links().await.last(), Some(&(edited_at + 5_001)));
+    let open = runs_of(&world, &task).await.into_iter().find(|run| run.fire_time == edited_at + 5_001).unwrap();
+    assert!(world.admin.watched(task.id).await.contains(&open.id), "the chain would end with it");
+}
+
+/// The clock was set back, and the task edited then: the chain meets an instant at which it has run.
+async fn a_fixed_delay_takes_no_instant_twice(world: World) {
+    let (task, run) = delayed(&world).await;
+    succeed(&world, &run).await;
+    follow(&world).await;
+    world.change(edit(&world.task(task.id).await), run.fire_time - 5_000).await.unwrap();
+    assert_eq!(world.task(task.id).await.next_fire_at, run.fire_time);
+    pregenerate(&world, task.id).await;
+    assert_eq!(world.task(task.id).await.next_fire_at, run.fire_time + 1);
+    pregenerate(&world, task.id).await;
+    let fires: Vec<i64> = runs_of(&world, &task).await.iter().map(|run| run.fire_time).collect();
+    assert_eq!(fires, [run.fire_time, run.fire_time + 1]);
 }
 
 async fn failures_in_a_row_are_counted(world: World) {

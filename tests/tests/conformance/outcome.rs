@@ -1,9 +1,12 @@
 //! Results, and runs whose result does not come.
 
 use crate::fixture::{World, dispatch_of, ids, success};
-use carillon::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Run, Status};
-use carillon::store::{Suspect, Suspects};
-use carillon_protocol::RunResult;
+use carillon::cluster::Clock;
+use carillon::dispatch::TaskCache;
+use carillon::domain::{ExecutorId, IdSource, LogId, NodeId, Owner, Reason, Run, Status};
+use carillon::outcome::ResultIngestion;
+use carillon::store::{FROM_THE_FIRST, Suspect, Suspects};
+use carillon_protocol::{RunResult, RunStatus, Verdict};
 use std::sync::Arc;
 
 cases!(
@@ -14,6 +17,7 @@ cases!(
     suspects_are_those_of_executors_due_before_or_of_dead_nodes,
     suspects_are_looked_through_page_by_page,
     stale_results_are_recorded,
+    a_result_has_no_time_that_cannot_be,
 );
 
 async fn a_success_counts_only_with_the_current_attempt(world: World) {
@@ -95,7 +99,7 @@ async fn suspects_are_those_of_executors_due_before_or_of_dead_nodes(world: Worl
     let parent = world.queued_parent().await;
     world.store.dispatch_shards(NodeId(1), &parent, &world.shards_of(&parent, 1), world.now).await.unwrap();
 
-    let after = Suspects::FROM_THE_FIRST;
+    let after = FROM_THE_FIRST;
     let (due_before, until) = (i64::MAX, i64::MAX);
     let nobody = Suspects { executors: vec![], except: vec![], due_before, or_not_by: vec![], until, after, limit: 10 };
     let ask = async |which: Suspects| {
@@ -144,7 +148,7 @@ async fn suspects_are_looked_through_page_by_page(world: World) {
     let (due_before, until) = (i64::MAX, i64::MAX);
     for (executors, except) in [(vec![ExecutorId(7)], vec![]), (vec![], vec![ExecutorId(8)])] {
         for limit in [1, 2, 4] {
-            let (mut found, mut after) = (Vec::new(), Suspects::FROM_THE_FIRST);
+            let (mut found, mut after) = (Vec::new(), FROM_THE_FIRST);
             while found.len() <= all.len() {
                 let (executors, except, or_not_by) = (executors.clone(), except.clone(), Vec::new());
                 let which = Suspects { executors, except, due_before, or_not_by, until, after, limit };
@@ -164,4 +168,43 @@ async fn stale_results_are_recorded(world: World) {
     let ids = [world.id(), world.id()];
     world.store.record_stale(ExecutorId(7), &[&one, &two], &ids, world.now).await.unwrap();
     assert_eq!(world.row(&run).await.dispatched.run, run, "recorded, not applied");
+}
+
+/// A clock that stands, ms.
+struct Stopped(i64);
+
+impl Clock for Stopped {
+    fn now_us(&self) -> i64 {
+        self.0 * 1_000
+    }
+
+    fn local_us(&self) -> i64 {
+        self.0 * 1_000
+    }
+}
+
+/// Whatever its executor says: figures, retention and what follows its end go by them.
+async fn a_result_has_no_time_that_cannot_be(world: World) {
+    let now = world.now + 30_000;
+    let (store, ids) = (Arc::clone(&world.store), Arc::new(IdSource::new(NodeId(1))));
+    let tasks = Arc::new(TaskCache::new(Arc::clone(&store)));
+    let ingestion = ResultIngestion::new(store, Arc::new(Stopped(now)), ids, tasks, Arc::default());
+    for status in [RunStatus::Succeeded, RunStatus::Failed] {
+        let said = [i64::MIN, -1, 0, 1, now + 3_600_000, i64::MAX];
+        let runs = world.dispatched(1, world.runs(7).await, 7).await;
+        let good = RunResult { status, ..success(&runs[6], 1) };
+        let odd = runs.iter().zip(said).map(|(run, at)| {
+            let (started_at, finished_at) = (at, at);
+            RunResult { status, started_at, finished_at, ..success(run, 1) }
+        });
+        let results: Vec<RunResult> = odd.chain([good.clone()]).collect();
+        let verdicts = ingestion.apply(world.owner, ExecutorId(7), &results).await.unwrap();
+        assert_eq!(verdicts, [Verdict::Applied; 7]);
+        for run in &runs[..6] {
+            let row = world.row(run).await;
+            assert_eq!((row.started_at, row.dispatched.finished_at), (0, now), "{status:?}");
+        }
+        let row = world.row(&runs[6]).await;
+        assert_eq!((row.started_at, row.dispatched.finished_at), (good.started_at, good.finished_at));
+    }
 }

@@ -14,6 +14,7 @@ use carillon_tests::{Database, Kind};
 cases!(
     runs_over_the_rate_are_put_back_until_their_slot,
     the_urgent_change_places_with_those_that_wait,
+    what_is_urgent_and_cannot_wait_takes_no_slot,
     two_nodes_share_one_rate,
     another_rate_lets_delayed_runs_ask_again,
     whoever_comes_later_lets_delayed_runs_ask_again,
@@ -108,6 +109,29 @@ async fn the_urgent_change_places_with_those_that_wait(world: World) {
     let claimed = world.row(&patient[1]).await.dispatched.run;
     world.store.claim(NodeId(1), vec![claimed], world.now).await.unwrap();
     assert_eq!(take_rate_slots(&world, &urgent_runs(&world, 8, 2).await).await, [at(5), at(8)]);
+}
+
+/// Whether or not a less urgent run waits with which it could change places in time.
+async fn what_is_urgent_and_cannot_wait_takes_no_slot(world: World) {
+    limit_fires(&world, 1).await;
+    let at = |minutes: i64| Slot::Later(world.now + minutes * MINUTE);
+    let (now, later) = (world.now, |minutes: i64| world.now + minutes * MINUTE);
+    let patient = queued(&world, 5).await;
+    assert_eq!(take_rate_slots(&world, &patient[..3]).await, [Slot::Now, at(1), at(2)]);
+    let urgent = urgent_runs(&world, 9, 6).await;
+    let requests = |latest: [i64; 3], runs: &[Run]| {
+        let request = |(run, latest): (&Run, i64)| SlotRequest { latest, ..request(&world, run) };
+        runs.iter().zip(latest).map(request).collect::<Vec<_>>()
+    };
+    let hasty = requests([now + 2_000; 3], &urgent[..3]);
+    assert_eq!(world.store.take_rate_slots(&hasty, now).await.unwrap(), [Slot::Never; 3]);
+    assert_eq!(take_rate_slots(&world, &patient[3..4]).await, [at(3)], "they have taken none");
+    // The first changes places with one that goes to the end, the second could only with one that comes too late.
+    let urgent = requests([later(1), later(1), later(3)], &urgent[3..]);
+    assert_eq!(world.store.take_rate_slots(&urgent, now).await.unwrap(), [at(1), Slot::Never, at(2)]);
+    let due = async |run: &Run| (world.row(run).await.dispatched.run.due_time - now) / MINUTE;
+    assert_eq!([due(&patient[1]).await, due(&patient[2]).await, due(&patient[3]).await], [4, 5, 3]);
+    assert_eq!(take_rate_slots(&world, &patient[4..]).await, [at(6)]);
 }
 
 /// Queued runs of a task of that priority.

@@ -1,22 +1,26 @@
 //! What is old goes, in bounded batches.
 
 use crate::executors::{process, register};
-use crate::fixture::World;
+use crate::fixture::{World, success};
+use crate::shards::expanded;
 use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
 use carillon::domain::routing::UseChange;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{IdSource, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Transition};
 use carillon::store::{ClusterStore as _, HousekeepingStore as _, NewTask, NodeInfo, SqlStore};
+use carillon_tests::Database;
 
 cases!(
     only_ended_old_logs_go_and_at_most_so_many,
+    shards_stay_while_their_run_goes_on,
     each_tenant_keeps_its_logs_as_long_as_it_says,
     only_silent_members_go,
     uses_go_with_their_address_or_task,
 );
 
 databases!(
+    what_lies_beside_logs_goes_with_them,
     what_lies_beside_logs_that_are_gone_goes_part_by_part,
     members_go_part_by_part,
     scopes_of_permits_go_with_their_task_app_or_tenant,
@@ -51,12 +55,44 @@ async fn only_ended_old_logs_go_and_at_most_so_many(world: World) {
     }
     world.store.claim(NodeId(1), vec![old[5].clone()], world.now).await.unwrap();
     let before = world.now - 5 * DAY_MS;
-    assert_eq!(world.store.purge(before, 3).await.unwrap(), 3);
-    assert_eq!(world.store.purge(before, 3).await.unwrap(), 2);
-    assert_eq!(world.store.purge(before, 3).await.unwrap(), 0);
+    assert_eq!(world.store.purge(before, 3).await.unwrap().deleted, 3);
+    assert_eq!(world.store.purge(before, 3).await.unwrap().deleted, 2);
+    assert_eq!(world.store.purge(before, 3).await.unwrap().deleted, 0);
     let left: Vec<LogId> = world.rows(old[0].task_id).await.iter().map(|row| row.dispatched.run.id).collect();
     assert_eq!(left, [old[5].id, old[6].id], "however old, what has not ended stays");
     assert_eq!(world.rows(young[0].task_id).await.len(), 2);
+}
+
+/// A sharded run may go on for longer than logs are kept, or wait for its next attempt: it counts its shards at its end.
+async fn shards_stay_while_their_run_goes_on(world: World) {
+    let (parent, shards) = expanded(&world, 4).await;
+    let good = shards[..2].iter().map(|shard| success(shard, 1)).collect::<Vec<_>>();
+    world.store.succeed(world.owner, &good.iter().collect::<Vec<_>>()).await.unwrap();
+    world.moved(&shards[2], Status::Retry, Reason::HandlerFailed).await;
+    let behind = runs_made_at(&world, world.now + 60_000, 3).await;
+    for run in &behind {
+        world.moved(run, Status::Cancelled, Reason::CancelledManually).await;
+    }
+    let later = world.now + DAY_MS;
+    let purge = async |limit| world.store.purge(later, limit).await.unwrap().deleted;
+    assert_eq!(world.store.purge_of(0, later, 2).await.unwrap().deleted, 0, "the parent and a shard");
+    assert_eq!(world.store.purge_of(0, later, 3).await.unwrap().deleted, 0, "nothing but shards");
+    assert_eq!(world.store.purge_of(0, later, 10).await.unwrap().deleted, 3, "what is behind them");
+    let behind = runs_made_at(&world, world.now + 61_000, 3).await;
+    for run in &behind {
+        world.moved(run, Status::Cancelled, Reason::CancelledManually).await;
+    }
+    assert_eq!(purge(2).await, 2, "they take no place in a batch");
+    assert_eq!(purge(2).await, 1);
+    assert_eq!(world.rows(parent.task_id).await.len(), 5);
+
+    let waiting = world.row(&shards[2]).await.dispatched.run;
+    world.moved(&waiting, Status::Cancelled, Reason::CancelledManually).await;
+    world.store.succeed(world.owner, &[&success(&shards[3], 1)]).await.unwrap();
+    assert_eq!(purge(10).await, 0, "its end is still to be written");
+    assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 1);
+    assert_eq!(purge(1).await, 1);
+    assert_eq!(purge(10).await, 4, "with or without their parent");
 }
 
 async fn each_tenant_keeps_its_logs_as_long_as_it_says(world: World) {
@@ -122,14 +158,13 @@ async fn only_silent_members_go(world: World) {
     assert!(world.store.nodes().await.unwrap().is_empty());
 }
 
-/// A node that has died between the deletion of logs and of what lies beside them leaves that behind.
-async fn what_lies_beside_logs_that_are_gone_goes_part_by_part(world: World, store: SqlStore) {
-    let database = world.database.clone().unwrap();
-    let (old, source) = (world.now - 6 * DAY_MS, IdSource::new(NodeId(1_001)));
-    let there = runs_made_at(&world, old, 1).await.remove(0).id;
-    let gone: Vec<LogId> = (0..5).map(|_| source.next(old)).collect();
-    let young: LogId = source.next(world.now - 4 * DAY_MS);
-    for log in gone.iter().chain([&there, &young]) {
+/// Tables with rows beside logs, and their column of the log.
+const BESIDE: [(&str, &str); 5] =
+    [("outbox", "id"), ("permit", "id"), ("backfill_run", "id"), ("run_key", "log_id"), ("task_log_attempt", "log_id")];
+
+/// Writes a row of each table beside these logs.
+async fn write_beside(database: &Database, logs: impl IntoIterator<Item = LogId>) {
+    for log in logs {
         for row in [
             format!("outbox (id, task_id) VALUES ({log}, 7)"),
             format!("permit (id, tenant_id, app_id, task_id, version) VALUES ({log}, 7, 7, 7, 1)"),
@@ -143,16 +178,37 @@ async fn what_lies_beside_logs_that_are_gone_goes_part_by_part(world: World, sto
             database.execute(&format!("INSERT INTO {row}")).await;
         }
     }
-    let tables = [
-        ("outbox", "id"),
-        ("permit", "id"),
-        ("backfill_run", "id"),
-        ("run_key", "log_id"),
-        ("task_log_attempt", "log_id"),
-    ];
+}
+
+/// Batch by batch: where there are always more logs, nothing comes after them.
+async fn what_lies_beside_logs_goes_with_them(world: World, store: SqlStore) {
+    let database = world.database.clone().unwrap();
+    let runs = runs_made_at(&world, world.now - 6 * DAY_MS, 5).await;
+    for run in &runs {
+        world.moved(run, Status::Cancelled, Reason::CancelledManually).await;
+    }
+    write_beside(&database, runs.iter().map(|run| run.id)).await;
+    for left in [3, 1, 0] {
+        store.purge(world.now - 5 * DAY_MS, 2).await.unwrap();
+        assert_eq!(world.rows(runs[0].task_id).await.len(), left);
+        for (table, _) in BESIDE {
+            let rows = database.number(&format!("SELECT COUNT(*) FROM {table}")).await;
+            assert_eq!(rows, left as i64, "{table}");
+        }
+    }
+}
+
+/// A node that has died between the deletion of logs and of what lies beside them leaves that behind.
+async fn what_lies_beside_logs_that_are_gone_goes_part_by_part(world: World, store: SqlStore) {
+    let database = world.database.clone().unwrap();
+    let (old, source) = (world.now - 6 * DAY_MS, IdSource::new(NodeId(1_001)));
+    let there = runs_made_at(&world, old, 1).await.remove(0).id;
+    let gone: Vec<LogId> = (0..5).map(|_| source.next(old)).collect();
+    let young: LogId = source.next(world.now - 4 * DAY_MS);
+    write_beside(&database, gone.iter().chain([&there, &young]).copied()).await;
     for left in [3, 1, 0, 0] {
-        assert_eq!(store.purge(world.now - 5 * DAY_MS, 2).await.unwrap(), 0, "no log");
-        for (table, log) in tables {
+        assert_eq!(store.purge(world.now - 5 * DAY_MS, 2).await.unwrap().deleted, 0, "no log");
+        for (table, log) in BESIDE {
             let left_in = format!("SELECT COUNT(*) FROM {table} WHERE {log}");
             let of_gone = database.number(&format!("{left_in} NOT IN ({there}, {young})")).await;
             assert_eq!(of_gone, left, "{table}");

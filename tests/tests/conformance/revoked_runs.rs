@@ -1,7 +1,7 @@
 //! What becomes of runs that a change of their task revoked before they started: decided in one transaction, by what the
 //! database says then.
 
-use crate::fixture::{World, edit, edit_to, pause, start, stop};
+use crate::fixture::{World, edit, edit_to, pause, start, stop, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{Delivery, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, NodeId, Reason, Run, Status, TaskId, Transition};
@@ -20,6 +20,9 @@ cases!(
     nothing_outlives_a_stop,
     shards_begin_again_as_a_whole,
     a_revoked_shard_is_stopped_with_its_parent,
+    a_run_that_must_stop_does_not_go_on,
+    shards_of_a_parent_that_must_stop_do_not_go_on,
+    shards_of_a_run_that_goes_on_outlive_a_change_of_shape,
     shards_go_on_beside_those_that_run,
     a_parent_ends_with_the_last_of_its_shards,
     a_fixed_delay_goes_on_with_what_it_adopted,
@@ -149,7 +152,7 @@ async fn only_what_a_change_revoked_is_settled(world: World) {
     changed(&world, edit(&task)).await;
     let older = world.store.settle_revoked(&runs, world.now).await.unwrap();
     assert!(older.is_empty(), "a decision by the old definition");
-    let done = crate::fixture::success(&runs[0], 1);
+    let done = success(&runs[0], 1);
     world.store.succeed(world.owner, &[&done]).await.unwrap();
     settle(&world, &runs).await;
     assert_eq!(states(&world, &runs).await, [(Status::Succeeded, Reason::None), GOES_ON]);
@@ -291,6 +294,62 @@ async fn a_revoked_shard_is_stopped_with_its_parent(world: World) {
     world.store.note_stop(&[(parent.id, parent.version)], Reason::CancelledManually).await.unwrap();
     let to_stop = world.store.shards_to_stop(10).await.unwrap();
     assert_eq!(to_stop.len(), shards.len());
+}
+
+/// Its executor was out of reach when it was killed, and has dropped it for the edit.
+async fn a_run_that_must_stop_does_not_go_on(world: World) {
+    let killed = (Status::Cancelled, Reason::CancelledManually);
+    for (name, routing) in [("as before", Routing::Random), ("to shards", Routing::Sharding)] {
+        let (task, runs) = held(&world, name).await;
+        let noted = world.store.note_stop(&[(runs[0].id, runs[0].version)], Reason::CancelledManually).await.unwrap();
+        assert_eq!(noted.len(), 1);
+        let task = changed(&world, edit_to(&task, |spec| spec.routing = routing)).await;
+        settle(&world, &runs[..1]).await;
+        assert_eq!(states(&world, &runs[..1]).await, [killed], "{name}");
+        assert_eq!(world.task(task.id).await.next_fire_at, task.next_fire_at, "{name}: it is not planned again");
+    }
+}
+
+/// The kill is written down, and the node dies before it has told the shards: an edit that comes first does not undo it.
+async fn shards_of_a_parent_that_must_stop_do_not_go_on(world: World) {
+    let killed = (Status::Cancelled, Reason::CancelledManually);
+    for routing in [Routing::Sharding, Routing::Random] {
+        let (task, parent, shards) = sharded(&world).await;
+        let noted = world.store.note_stop(&[(parent.id, parent.version + 1)], Reason::CancelledManually).await.unwrap();
+        assert_eq!(noted.len(), 1);
+        let task = changed(&world, edit_to(&task, |spec| spec.routing = routing)).await;
+        assert_eq!(settle(&world, &shards[..1]).await.len(), 1);
+        let open = world.row(&parent).await.dispatched;
+        assert_eq!((open.run.status, open.stopping), (Status::Dispatched, Reason::CancelledManually));
+        assert_eq!(world.store.shards_to_stop(10).await.unwrap().len(), 2);
+        assert_eq!(settle(&world, &shards[1..]).await.len(), 3);
+        assert_eq!(states(&world, &shards).await, [killed; 3]);
+        assert_eq!(states(&world, std::slice::from_ref(&parent)).await, [killed]);
+        assert_eq!(world.task(task.id).await.next_fire_at, task.next_fire_at, "it is not planned again");
+    }
+}
+
+/// Of a run whose other shards executors hold, or run, none is taken away: it counts all of them.
+async fn shards_of_a_run_that_goes_on_outlive_a_change_of_shape(world: World) {
+    let (task, parent, shards) = sharded(&world).await;
+    world.moved(&shards[0], Status::Retry, Reason::GivenBack).await;
+    let task = changed(&world, edit_to(&task, |spec| spec.routing = Routing::Random)).await;
+    assert_eq!(states(&world, &shards[..1]).await, [EDITED]);
+    let plan = Plan { takes_over: true, ..world.plan(&task, [parent.fire_time]) };
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+    assert_eq!(world.rows(task.id).await.len(), 4, "no single run beside it");
+    let done: Vec<_> = shards[1..].iter().map(|shard| success(shard, 1)).collect();
+    assert_eq!(world.store.succeed(world.owner, &done.iter().collect::<Vec<_>>()).await.unwrap(), 2);
+    assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 1);
+    assert_eq!(states(&world, std::slice::from_ref(&parent)).await, [(Status::Failed, Reason::ShardFailed)]);
+
+    // If they have not started either, the fire is planned again.
+    let (task, _, shards) = sharded(&world).await;
+    world.moved(&shards[0], Status::Retry, Reason::GivenBack).await;
+    let task = changed(&world, edit_to(&task, |spec| spec.routing = Routing::Random)).await;
+    assert_eq!(settle(&world, &shards[1..]).await.len(), 3);
+    assert!(world.rows(task.id).await.is_empty());
+    assert_eq!(world.task(task.id).await.next_fire_at, shards[0].fire_time.min(task.next_fire_at));
 }
 
 async fn shards_go_on_beside_those_that_run(world: World) {

@@ -3,12 +3,13 @@
 use crate::fixture::{World, edit, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
-use carillon::store::{DispatchedRun, StoreErrorKind};
+use carillon::store::{DispatchedRun, FROM_THE_FIRST, OutcomeStore as _, Place, SqlStore, StoreErrorKind};
 
 cases!(
     shards_are_dispatched_all_or_none,
     shards_of_a_parent_that_moved_on_are_not_written,
     a_shard_that_cannot_be_written_leaves_the_parent_queued,
+    open_parents_and_runs_that_must_stop_come_page_by_page,
     a_parent_settles_once_all_its_shards_have_ended,
     one_bad_shard_fails_the_parent,
     a_parent_that_waited_ends_well_without_a_reason,
@@ -18,7 +19,10 @@ cases!(
     a_parent_that_must_stop_ends_as_its_shards_do,
 );
 
-async fn expanded(world: &World, total: i32) -> (Run, Vec<Run>) {
+databases!(a_parent_ends_though_shards_of_it_are_missing);
+
+/// A parent, and its shards with executors 100, 101 …
+pub async fn expanded(world: &World, total: i32) -> (Run, Vec<Run>) {
     let parent = world.queued_parent().await;
     let shards = world.shards_of(&parent, total);
     assert!(world.store.dispatch_shards(NodeId(1), &parent, &shards, world.now + 1).await.unwrap());
@@ -62,13 +66,36 @@ async fn a_shard_that_cannot_be_written_leaves_the_parent_queued(world: World) {
     assert_eq!(state, (Status::Queued, parent.version, 1));
 }
 
+/// All are due at the same instant, and each is on one page.
+async fn open_parents_and_runs_that_must_stop_come_page_by_page(world: World) {
+    let (mut parents, mut stopping) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let (parent, shards) = expanded(&world, 1).await;
+        note_stop(&world, &shards[0], Reason::Covered).await;
+        parents.push((parent.due_time, parent.id));
+        stopping.push((shards[0].due_time, shards[0].id));
+    }
+    let (mut open, mut told) = (Vec::new(), Vec::new());
+    for page in [2, 2, 1, 0] {
+        let after = |found: &[Place]| found.last().copied().unwrap_or(FROM_THE_FIRST);
+        let found = world.store.open_parents(world.now + 2, after(&open), 2).await.unwrap();
+        assert_eq!(found.len(), page);
+        open.extend(found);
+        let found = world.store.stopping(after(&told), 2).await.unwrap();
+        assert_eq!(found.len(), page);
+        told.extend(found.iter().map(|dispatched| (dispatched.run.due_time, dispatched.run.id)));
+    }
+    assert_eq!((open, told), (parents, stopping));
+}
+
 async fn a_parent_settles_once_all_its_shards_have_ended(world: World) {
     let (parent, shards) = expanded(&world, 2).await;
     let shard_ids: Vec<LogId> = shards.iter().map(|shard| shard.id).collect();
     assert_eq!(world.store.parents_of(&shard_ids).await.unwrap(), [parent.id]);
     assert!(world.store.parents_of(&[parent.id]).await.unwrap().is_empty());
-    assert_eq!(world.store.open_parents(world.now + 2, 10).await.unwrap(), [parent.id]);
-    assert!(world.store.open_parents(world.now + 1, 10).await.unwrap().is_empty());
+    let open = async |before| world.store.open_parents(before, FROM_THE_FIRST, 10).await.unwrap();
+    assert_eq!(open(world.now + 2).await, [(parent.due_time, parent.id)]);
+    assert!(open(world.now + 1).await.is_empty());
 
     let asked = [parent.id, shards[0].id];
     let settle = || world.store.settle_parents(&asked, world.now + 50);
@@ -81,7 +108,7 @@ async fn a_parent_settles_once_all_its_shards_have_ended(world: World) {
     let row = world.row(&parent).await;
     assert_eq!((row.dispatched.run.status, row.dispatched.run.reason), (Status::Succeeded, Reason::None));
     assert_eq!((row.started_at, row.dispatched.finished_at), (parent.due_time + 1, parent.due_time + 2));
-    assert!(world.store.open_parents(world.now + 2, 10).await.unwrap().is_empty());
+    assert!(open(world.now + 2).await.is_empty());
 }
 
 async fn one_bad_shard_fails_the_parent(world: World) {
@@ -207,4 +234,29 @@ async fn a_parent_that_must_stop_ends_as_its_shards_do(world: World) {
         assert_eq!((row.status, row.reason), expected, "{good} of 2 shards ended well");
         assert!(world.store.shards_to_stop(10).await.unwrap().is_empty());
     }
+}
+
+/// However they went: what is open is what a parent waits for. That all ended well it is not said to have seen.
+async fn a_parent_ends_though_shards_of_it_are_missing(world: World, store: SqlStore) {
+    let database = world.database.clone().unwrap();
+    let gone = async |shard: &Run| database.execute(&format!("DELETE FROM task_log WHERE id = {}", shard.id)).await;
+    let settle = async |parent: &Run| store.settle_parents(&[parent.id], world.now + 50).await.unwrap();
+    let end = async |parent: &Run| {
+        let row = world.row(parent).await.dispatched;
+        (row.run.status, row.run.reason, row.finished_at)
+    };
+    let (parent, shards) = expanded(&world, 2).await;
+    gone(&shards[0]).await;
+    assert_eq!(settle(&parent).await, 0, "one still runs");
+    world.store.succeed(world.owner, &[&success(&shards[1], 1)]).await.unwrap();
+    assert_eq!(settle(&parent).await, 1);
+    assert_eq!(end(&parent).await, (Status::Failed, Reason::ShardFailed, parent.due_time + 2));
+
+    let (parent, shards) = expanded(&world, 2).await;
+    note_stop(&world, &parent, Reason::CancelledManually).await;
+    for shard in &shards {
+        gone(shard).await;
+    }
+    assert_eq!(settle(&parent).await, 1);
+    assert_eq!(end(&parent).await, (Status::Cancelled, Reason::CancelledManually, world.now + 50));
 }

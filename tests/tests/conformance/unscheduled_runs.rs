@@ -1,7 +1,7 @@
 //! Runs that no schedule names.
 
 use crate::fixture::World;
-use carillon::domain::task::{Routing, TaskSpec};
+use carillon::domain::task::{Routing, ScheduleKind, TaskSpec};
 use carillon::domain::task_log::PARENT_SHARD;
 use carillon::domain::{ExecutorId, LogId, Reason, Run, Status, Trigger};
 use carillon::store::{NewRun, StartedRun, StoreErrorKind, TaskView};
@@ -13,6 +13,7 @@ cases!(
     a_run_is_started_as_it_was_asked_for,
     runs_started_manually_at_one_instant_each_get_their_own,
     a_run_takes_the_next_free_millisecond,
+    a_run_leaves_whole_seconds_to_schedules,
     runs_started_at_once_each_get_their_own,
     a_key_starts_one_run_of_each_task,
     a_key_used_by_many_at_once_starts_one_run,
@@ -76,13 +77,18 @@ async fn a_run_is_started_as_it_was_asked_for(world: World) {
     assert_eq!(world.store.tasks(&[task.id]).await.unwrap()[0].turn, 2);
 }
 
+/// An instant with some beside it that are no whole seconds.
+fn amid_a_second(world: &World) -> i64 {
+    world.now - world.now % 1_000 + 100
+}
+
 async fn runs_started_manually_at_one_instant_each_get_their_own(world: World) {
     let task = world.started(&World::every_second("task")).await;
-    let mut fires = Vec::new();
+    let (now, mut fires) = (amid_a_second(&world), Vec::new());
     for _ in 0..3 {
-        fires.push(start(&world, &task, NewRun::manual(world.id(), world.now)).await.fire_time);
+        fires.push(start(&world, &task, NewRun::manual(world.id(), now)).await.fire_time);
     }
-    assert_eq!(fires, [world.now, world.now + 1, world.now + 2]);
+    assert_eq!(fires, [now, now + 1, now + 2]);
     let rows = world.rows(task.id).await;
     assert!(
         rows.iter()
@@ -93,7 +99,7 @@ async fn runs_started_manually_at_one_instant_each_get_their_own(world: World) {
 
 async fn a_run_takes_the_next_free_millisecond(world: World) {
     let task = world.started(&World::every_second("task")).await;
-    let now = world.now;
+    let now = amid_a_second(&world);
     world.write(&task, [now, now + 1, now + 3, now + 4]).await;
     let mut fires = Vec::new();
     for at in [now, now, now + 2, now - 1] {
@@ -111,6 +117,20 @@ async fn a_run_takes_the_next_free_millisecond(world: World) {
     }
     let run = world.rows(sharded.id).await.remove(0).dispatched.run;
     assert_eq!((run.shard_index, run.shard_total), (PARENT_SHARD, 0));
+}
+
+/// Also to those of a later definition: the fire would be left out, or its place be taken.
+async fn a_run_leaves_whole_seconds_to_schedules(world: World) {
+    let spec = TaskSpec { schedule: ScheduleKind::None, cron: String::new(), ..World::every_second("task") };
+    let task = world.started(&spec).await;
+    let second = world.now / 1_000 * 1_000 + 60_000;
+    let mut fires = Vec::new();
+    for at in [second, second, second + 999, second + 999, second + 1_000] {
+        fires.push(
+            start(&world, &task, NewRun { at, ..NewRun::manual(world.id(), world.now) }).await.fire_time - second,
+        );
+    }
+    assert_eq!(fires, [1, 2, 999, 1_001, 1_002]);
 }
 
 /// From both connections: one run each, in places of their own, numbered without a gap.
@@ -171,7 +191,7 @@ async fn a_key_whose_run_is_gone_starts_another(world: World) {
     let first = start(&world, &task, keyed(&world, "key")).await;
     let run = world.rows(task.id).await.remove(0).dispatched.run;
     world.moved(&run, Status::Cancelled, Reason::CancelledManually).await;
-    assert_eq!(world.store.purge(world.now + 86_400_000, 10).await.unwrap(), 1);
+    assert_eq!(world.store.purge(world.now + 86_400_000, 10).await.unwrap().deleted, 1);
     let second = start(&world, &task, keyed(&world, "key")).await;
     assert!(!second.is_repeated && second.log != first.log);
     assert_eq!(start(&world, &task, keyed(&world, "key")).await, StartedRun { is_repeated: true, ..second });

@@ -31,7 +31,7 @@ async fn at_once_and_later(kind: Kind) {
     let before = now_ms();
     let delayed = api.run_with(task, json!({ "delay_ms": 3_000, "params": { "n": 1 }, "priority": 9 })).await;
     let after = now_ms();
-    let at = now_ms() + 4_567;
+    let at = now_ms() / 1_000 * 1_000 + 4_567;
     let dated = api.run_with(task, json!({ "at": at, "priority": 1 })).await;
     let at_once = api.run_with(task, json!({})).await;
     assert!(!delayed["repeated"].as_bool().unwrap());

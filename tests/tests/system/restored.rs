@@ -1,7 +1,7 @@
 //! A database that was restored from a backup: what had run does not run again before an operator has decided.
 
 use carillon_tests::executor::Options;
-use carillon_tests::node::{QUICK, TOKEN};
+use carillon_tests::node::{Node, QUICK, Settings, TOKEN};
 use carillon_tests::wait::when;
 use carillon_tests::{App, Database, Executor, Kind, World, await_until, command, now_ms, pass};
 use reqwest::Method;
@@ -28,16 +28,18 @@ struct Restored {
     app: App,
     executor: Executor,
     task: i64,
+    /// Runs after each end of the task.
+    child: i64,
     /// What was due between these ran before the database was restored, ms.
     lost: (i64, i64),
 }
 
 impl Restored {
-    /// Starts of the lost fires.
+    /// Starts of the task's lost fires.
     fn starts(&self) -> HashMap<i64, usize> {
         let mut starts = HashMap::new();
         for start in self.executor.starts() {
-            if (self.lost.0..self.lost.1).contains(&start.fire_time) {
+            if start.task == self.task && (self.lost.0..self.lost.1).contains(&start.fire_time) {
                 *starts.entry(start.fire_time).or_default() += 1;
             }
         }
@@ -66,6 +68,22 @@ impl Restored {
         let from = now_ms() + 1_000;
         let fresh = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time > {from}");
         await_until("new fires succeed", 30, || async { when(self.world.database.number(&fresh).await > 1) }).await;
+    }
+
+    /// What was skipped has nothing after it: its child may have run as well.
+    async fn assert_no_child_of_skipped(&self) {
+        let database = &self.world.database;
+        let waits = "SELECT COUNT(*) FROM outbox f JOIN task_log l ON l.id = f.id WHERE l.reason = 'restored'";
+        await_until("ends of what was skipped are seen", 30, || async { when(database.number(waits).await == 0) })
+            .await;
+        let child = self.child;
+        let after = format!(
+            "SELECT COUNT(*) FROM task_log c JOIN task_log p ON p.reason = 'restored' AND c.message LIKE \
+             CONCAT('%run ', p.id, ')') WHERE c.task_id = {child} AND c.trigger_kind = 'parent'"
+        );
+        assert_eq!(database.number(&after).await, 0, "children of what was skipped ran");
+        let others = format!("SELECT COUNT(*) FROM task_log WHERE task_id = {child} AND trigger_kind = 'parent'");
+        assert!(database.number(&others).await > 0, "others have children");
     }
 
     async fn of_lost(&self, condition: &str) -> i64 {
@@ -97,7 +115,8 @@ async fn restored(kind: Kind, fate: Fate) -> Restored {
     restored_to(kind, fate, Written::Yes, QUICK).await
 }
 
-async fn restored_to(kind: Kind, fate: Fate, written: Written, settings: &[(&'static str, &'static str)]) -> Restored {
+/// A node, an executor, a task that fires every second, and one that follows it.
+async fn furnished(kind: Kind, settings: Settings<'_>) -> (World, Node, App, Executor, [i64; 2]) {
     let world = World::new(kind).await;
     let node = world.node("a", settings).await;
     let api = world.api();
@@ -106,20 +125,28 @@ async fn restored_to(kind: Kind, fate: Fate, written: Written, settings: &[(&'st
     // Everything that was missed is to run.
     let fields = json!({ "cron": "* * * * * ?", "misfire_strategy": "fire_all", "misfire_max": 1_000 });
     let task = api.make_task(&app, "salaries", "tick", fields).await;
+    let after = json!({ "schedule": "none", "parents": [{ "task": "salaries", "on": "always" }] });
+    let child = api.make_task(&app, "slips", "tick", after).await;
     world.await_successes(task, 3).await;
+    (world, node, app, executor, [task, child])
+}
+
+async fn restored_to(kind: Kind, fate: Fate, written: Written, settings: &[(&'static str, &'static str)]) -> Restored {
+    let (world, node, app, executor, [task, child]) = furnished(kind, settings).await;
     assert_eq!(node.process.sigterm(30).await, Some(0));
     back_up(&world.database).await;
     let from = now_ms() + 5_000;
 
     let node = world.unready_node("a", node.port, settings);
     node.ready().await;
-    let lost = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time >= {from}");
+    let lost = format!("SELECT COUNT(*) FROM task_log WHERE task_id = {task} AND status = 10 AND fire_time >= {from}");
     await_until("runs succeed that the backup does not know", 60, || async {
         when(world.database.number(&lost).await >= 4)
     })
     .await;
     assert_eq!(node.process.sigterm(30).await, Some(0));
-    let until = world.database.number("SELECT MAX(fire_time) FROM task_log WHERE status = 10").await;
+    let until = format!("SELECT MAX(fire_time) FROM task_log WHERE task_id = {task} AND status = 10");
+    let until = world.database.number(&until).await;
     match fate {
         Fate::Lives => {}
         Fate::Stops => assert_eq!(executor.process.sigterm(30).await, Some(0)),
@@ -127,10 +154,10 @@ async fn restored_to(kind: Kind, fate: Fate, written: Written, settings: &[(&'st
     }
     restore(&world.database).await;
     if written == Written::No {
-        forget_from(&world.database, from).await;
+        forget_from(&world.database, task, from).await;
     }
     let (port, settings) = (node.port, settings.to_vec());
-    Restored { world, port, settings, app, executor, task, lost: (from, until + 1) }
+    Restored { world, port, settings, app, executor, task, child, lost: (from, until + 1) }
 }
 
 /// The tables, and of each the columns that are not computed.
@@ -186,9 +213,9 @@ async fn make_older(database: &Database) {
 }
 
 /// What fires from then on is not written yet.
-async fn forget_from(database: &Database, from: i64) {
-    database.execute(&format!("DELETE FROM task_log WHERE fire_time >= {from}")).await;
-    database.execute(&format!("UPDATE task SET next_fire_at = {from} WHERE started = 1")).await;
+async fn forget_from(database: &Database, task: i64, from: i64) {
+    database.execute(&format!("DELETE FROM task_log WHERE task_id = {task} AND fire_time >= {from}")).await;
+    database.execute(&format!("UPDATE task SET next_fire_at = {from} WHERE id = {task}")).await;
 }
 
 async fn held_after_start(restored: &Restored) {
@@ -218,6 +245,7 @@ async fn what_may_have_run_is_skipped(kind: Kind) {
     assert!(done.status.success(), "{done:?}");
     await_until("nothing of the past waits", 30, || async { when(restored.of_lost("status < 10").await == 0) }).await;
     assert!(restored.of_lost("reason = 'restored' AND status = 14").await > 0);
+    restored.assert_no_child_of_skipped().await;
     assert!(restored.held().await.is_empty());
     restored.await_new_fires().await;
     assert_eq!(restored.starts(), before, "some ran again");
@@ -247,27 +275,22 @@ async fn what_was_not_even_written_may_have_run_too(kind: Kind) {
 
 /// It finds out with its next heartbeat, and by then has claimed nothing.
 async fn a_node_that_goes_on_over_a_restore_runs_nothing_of_the_past(kind: Kind) {
-    let world = World::new(kind).await;
-    let node = world.node("a", QUICK).await;
-    let app = world.api().make_app("retail", "orders").await;
-    let executor = world.executor("e1", &app).await;
-    let fields = json!({ "cron": "* * * * * ?", "misfire_strategy": "fire_all", "misfire_max": 1_000 });
-    let task = world.api().make_task(&app, "salaries", "tick", fields).await;
-    world.await_successes(task, 3).await;
+    let (world, node, app, executor, [task, child]) = furnished(kind, QUICK).await;
     back_up(&world.database).await;
     let from = now_ms() + 5_000;
-    let lost = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time >= {from}");
+    let lost = format!("SELECT COUNT(*) FROM task_log WHERE task_id = {task} AND status = 10 AND fire_time >= {from}");
     await_until("runs succeed that the backup does not know", 60, || async {
         when(world.database.number(&lost).await >= 4)
     })
     .await;
-    let until = world.database.number("SELECT MAX(fire_time) FROM task_log WHERE status = 10").await;
+    let until = format!("SELECT MAX(fire_time) FROM task_log WHERE task_id = {task} AND status = 10");
+    let until = world.database.number(&until).await;
     node.process.signal("STOP");
     restore(&world.database).await;
     node.process.signal("CONT");
     node.process.wait_exit(30).await;
     let (port, settings) = (node.port, QUICK.to_vec());
-    let restored = Restored { world, port, settings, app, executor, task, lost: (from, until + 1) };
+    let restored = Restored { world, port, settings, app, executor, task, child, lost: (from, until + 1) };
     let before = restored.starts();
     assert!(before.len() >= 4 && before.values().all(|count| *count == 1), "{before:?}");
     held_after_start(&restored).await;

@@ -219,3 +219,28 @@ async fn a_heartbeat_from_the_future_counts_for_as_long_as_any() {
         assert_eq!(ids(&registry), there, "at {now}");
     }
 }
+
+/// Each is kept until its executor names others, or goes.
+#[tokio::test]
+async fn executors_of_an_app_name_only_so_many_runs() {
+    let (registry, store) = (Registry::default(), Fake::default());
+    (1..=11).for_each(|id| store.put(executor(id, 100_000)));
+    look(&registry, &store, 100_000).await;
+    let name = |id: i64, runs: usize| {
+        let room = registry.room(APP.1, runs)?;
+        let (runs, cancelled) = (HashSet::new(), HashSet::new());
+        let (taken_at, received_at) = (100_000, 100_000);
+        let snapshot = Snapshot { taken_at, received_at, times_set: 0, runs, cancelled, doubted_until: 0, room };
+        registry.heard(ExecutorId(id), snapshot);
+        Some(())
+    };
+    assert!((1..=10).all(|id| name(id, EXECUTOR_RUNS_MAX).is_some()));
+    assert_eq!(name(11, 1), None);
+    assert!(registry.room(AppId(2), EXECUTOR_RUNS_MAX).is_some(), "another app has its own");
+    assert!(name(11, 0).is_some() && name(3, 0).is_some(), "none always pass");
+    assert!(name(11, EXECUTOR_RUNS_MAX).is_some(), "what the third named before");
+    assert_eq!(name(3, 1), None);
+    store.change(5, |executor, gone_at| (*gone_at, executor.heartbeat_at) = (100_900, 100_900));
+    look(&registry, &store, 101_000).await;
+    assert!(name(3, EXECUTOR_RUNS_MAX).is_some(), "what one named that has gone");
+}

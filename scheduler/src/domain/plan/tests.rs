@@ -39,6 +39,26 @@ fn a_fire_a_little_late_is_an_ordinary_fire() {
     assert_eq!((first.status, first.reason, first.trigger), (Status::Init, Reason::None, Trigger::Schedule));
 }
 
+/// Also if an edit, or a start after a pause, has given it a watermark.
+#[test]
+fn a_fixed_delay_without_a_fire_left_ends() {
+    let (schedule, max_fires) = (ScheduleKind::FixedDelay, 3);
+    let spec = TaskSpec { schedule, interval_ms: 1_000, max_fires, ..TaskSpec::default() };
+    let delayed = |fires, next_fire_at| Task { next_fire_at, fires, ..task_of(spec.clone()) };
+    for next_fire_at in [500, 2_000] {
+        let plan = planned(&delayed(3, next_fire_at), 1_000).unwrap();
+        assert_eq!((plan.fires.len(), plan.to), (0, NEVER));
+    }
+    let last = planned(&delayed(2, 2_000), 1_000).unwrap();
+    assert_eq!((last.fires.len(), last.to, last.instead), (1, NEVER, 2_001));
+    let mut skips = delayed(2, 2_000);
+    skips.spec.misfire_strategy = MisfireStrategy::Skip;
+    let none = planned(&skips, 100_000).unwrap();
+    assert_eq!((none.fires[0].status, none.to, none.instead), (Status::Expired, 101_000, NEVER));
+    let hourly = planned(&task("0 0 * * * ?", 3_600_000, MisfireStrategy::Skip), 3_500_000).unwrap();
+    assert_eq!((hourly.fires.len(), hourly.instead), (1, NEVER), "its instants are its own");
+}
+
 /// H3, H4: every missed fire leaves a row that says why, the last hundred one each, and
 /// policy says which of them run.
 #[test]

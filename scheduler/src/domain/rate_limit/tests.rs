@@ -108,16 +108,18 @@ fn the_urgent_change_places_with_the_first_that_are_less() {
     let requests = [urgent(9, 100), urgent(5, 0), urgent(6, 115), urgent(6, 100), urgent(2, 100), urgent(2, 100)];
     let mut slots =
         [Slot::Later(200), Slot::Now, Slot::Later(210), Slot::Later(220), Slot::Later(230), Slot::Later(139)];
-    let moved = overtake(&requests, &mut slots, &[0, 2, 3, 4, 5], line);
+    let moved = overtake(&requests, &mut slots, &[0, 2, 3, 4, 5], line, (1, &mut Rate::default()));
     let at = |slot| Slot::Later(slot);
     assert_eq!(slots, [at(110), Slot::Now, at(120), at(130), at(140), at(139)]);
     let moved: Vec<(i64, i64)> = moved.iter().map(|one| (one.id.0, one.due_time)).collect();
     assert_eq!(moved, [(2, 200), (3, 210), (4, 220), (5, 230)]);
     let requests = [100, 99].map(|latest| SlotRequest { priority: 9, ..request(50, latest) });
-    let mut slots = [at(200), at(210)];
+    let mut slots = [Slot::Never; 2];
     let line = vec![waiting(LogId(1), 1, 100), waiting(LogId(2), 1, 101)];
-    let moved = overtake(&requests, &mut slots, &[0, 1], line);
-    assert_eq!((slots, moved.len()), ([at(100), Slot::Never], 1), "who cannot wait so long does not");
+    let mut rate = Rate { behind_us: 101_000, ..Rate::default() };
+    let moved = overtake(&requests, &mut slots, &[0, 1], line, (60, &mut rate));
+    assert_eq!(slots, [at(100), Slot::Never], "who cannot wait so long does not");
+    assert_eq!(moved, [waiting(LogId(1), 1, 1_101)], "a slot at the end");
 }
 
 #[test]
@@ -183,6 +185,54 @@ proptest! {
             let slot = instant(take(&mut rate, per_minute, now), now);
             prop_assert!(has_line || near >= per_minute as usize || slot == now, "{near} near {now}, but {slot}");
             got.push(slot);
+        }
+    }
+
+    /// (how long after the last one it is asked for, its priority, how long it can wait)
+    #[test]
+    fn only_who_runs_has_a_slot_and_no_minute_holds_more_than_the_quota(
+        per_minute in 1i32..12,
+        steps in prop::collection::vec((0i64..5_000, 1i32..4, prop::sample::select(vec![0i64, 2_000, 90_000, i64::MAX])), 1..150),
+    ) {
+        let (mut now, mut line, mut went) = (1_000_000, Vec::<DelayedRun>::new(), Vec::new());
+        let mut rates = Rates::from([(TenantId(1), (per_minute, Rate::default()))]);
+        for (batch, asked) in steps.chunks(3).enumerate() {
+            now += asked.iter().map(|(passed, ..)| passed).sum::<i64>();
+            went.extend(line.extract_if(.., |one| one.due_time <= now).map(|one| one.due_time));
+            let mut requests: Vec<SlotRequest> = asked.iter().enumerate().map(|(at, (_, priority, waits))| {
+                let id = LogId((batch * 10 + at) as i64);
+                SlotRequest { id, priority: *priority, ..request(now, now.saturating_add(*waits)) }
+            }).collect();
+            requests.sort_by_key(|request| std::cmp::Reverse(request.priority));
+            let (mut slots, urgent) = take_all(&requests, &mut rates);
+            let (_, rate) = rates.get_mut(&TenantId(1)).unwrap();
+            for urgent in urgent.into_values() {
+                for moved in overtake(&requests, &mut slots, &urgent, line.clone(), (per_minute, rate)) {
+                    let one = line.iter_mut().find(|one| one.id == moved.id).unwrap();
+                    prop_assert!(moved.due_time > one.due_time);
+                    *one = moved;
+                }
+            }
+            for (SlotRequest { id, version, failures, priority, latest, .. }, slot) in requests.iter().zip(slots) {
+                match slot {
+                    Slot::Now => went.push(now),
+                    Slot::Later(due_time) => {
+                        prop_assert!(due_time <= *latest);
+                        let (id, version, failures, priority) = (*id, *version, *failures, *priority);
+                        line.push(DelayedRun { id, version, failures, priority, due_time });
+                    }
+                    Slot::Never => {}
+                }
+            }
+            line.sort_by_key(|one| one.due_time);
+            let taken: i64 = rate.taken.iter().map(|(_, count)| count).sum();
+            prop_assert_eq!(taken, (went.len() + line.len()) as i64);
+        }
+        let mut slots: Vec<i64> = went.into_iter().chain(line.iter().map(|one| one.due_time)).collect();
+        slots.sort_unstable();
+        for begin in &slots {
+            let within = slots.iter().filter(|at| (*begin..begin + MINUTE).contains(*at)).count();
+            prop_assert!(within <= per_minute as usize, "{within} from {begin} on: {slots:?}");
         }
     }
 }

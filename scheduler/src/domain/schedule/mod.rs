@@ -88,6 +88,12 @@ pub struct Schedule {
     pub seed: i64,
 }
 
+/// That instant (epoch ms), or the next one if it is a whole second.
+#[must_use]
+pub fn beside_whole_seconds(at: i64) -> i64 {
+    if at.rem_euclid(1_000) == 0 { at + 1 } else { at }
+}
+
 impl Schedule {
     /// Only manually.
     #[must_use]
@@ -138,12 +144,14 @@ impl Schedule {
         self.next_after(at - 1) == at
     }
 
-    /// The first instant from `at` (epoch ms) on that the schedule does not name: a run that
-    /// someone requests must not take the instant of a fire that is not written yet.
+    /// The first instant from `at` (epoch ms) on that the schedule does not name, and that is no whole second: a run that
+    /// someone requests must not take the instant of a fire that is not written yet. Nor that of one which a later
+    /// definition names: cron, and people who name an instant, name whole seconds.
     #[must_use]
     pub fn unnamed_from(&self, mut at: i64) -> i64 {
+        at = beside_whole_seconds(at);
         while self.names(at) {
-            at += 1;
+            at = beside_whole_seconds(at + 1);
         }
         at
     }
@@ -167,6 +175,16 @@ impl Schedule {
     pub fn next_link(&self, fire_time: i64, finished_at: i64) -> i64 {
         let next = self.next_after_end(finished_at);
         if next > fire_time { next } else { self.next_after_end(fire_time) }
+    }
+
+    /// Where the link of a fixed delay goes that finds its instant taken: by a run that no schedule named, or by the chain
+    /// itself before the clock was set back. [`NEVER`] for every other trigger.
+    #[must_use]
+    pub fn next_link_instead(&self, fire_time: i64) -> i64 {
+        match self.timing {
+            Timing::FixedDelay { .. } => self.allowed(fire_time.saturating_add(1)),
+            _ => NEVER,
+        }
     }
 
     /// When the fire of `fire_time` is due: up to `jitter_ms` (inclusive) later, always the same for the same

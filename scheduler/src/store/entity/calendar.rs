@@ -13,6 +13,8 @@ pub struct Model {
     pub version: i64,
     pub body: String,
     pub updated_at: i64,
+    pub changing_since: i64,
+    pub task_turn: i64,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]

@@ -3,7 +3,7 @@
 use super::outcome::DispatchedRun;
 use crate::domain::audit::AuditNote;
 use crate::domain::task::TaskSpec;
-use crate::domain::{Owner, Reason, TaskId};
+use crate::domain::{CalendarId, Owner, Reason, TaskId};
 use crate::store::error::Result;
 use async_trait::async_trait;
 
@@ -141,6 +141,17 @@ pub struct TaskChange {
     pub reason: Reason,
 }
 
+/// A calendar that was written, and that started tasks may still have to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CalendarChange {
+    /// The calendar.
+    pub id: CalendarId,
+    /// Its version.
+    pub version: i64,
+    /// When it was written, ms.
+    pub since: i64,
+}
+
 /// What a stop or an edit found with executors.
 pub type Unsent = Vec<DispatchedRun>;
 
@@ -159,4 +170,11 @@ pub trait DefinitionStore: Send + Sync {
     async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent>;
     /// The task of that id, of any tenant.
     async fn task(&self, id: TaskId) -> Result<Option<TaskView>>;
+    /// Changes of calendars that not all tasks may have followed yet, oldest first.
+    async fn calendar_changes(&self, limit: u64) -> Result<Vec<CalendarChange>>;
+    /// Started tasks that name the calendar and are planned by another version than its present one, by id after `after`.
+    /// None of a calendar that is gone.
+    async fn tasks_behind(&self, id: CalendarId, after: TaskId, limit: u64) -> Result<Vec<TaskView>>;
+    /// Ends the change, if that is still the calendar's version, and every started task that names it is planned by it.
+    async fn end_calendar_change(&self, change: &CalendarChange) -> Result<()>;
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 pub struct Purged {
     /// Logs deleted.
     pub deleted: u64,
-    /// Whether older ones are left to look at.
+    /// Whether there may be more to delete, or to look at.
     pub is_more: bool,
 }
 
@@ -18,12 +18,13 @@ pub trait HousekeepingStore: Send + Sync {
     /// For how many days tenants keep their logs, each number once: 0 is the node's default, and
     /// always among them.
     async fn retentions(&self) -> Result<Vec<i32>>;
-    /// Deletes ended logs, of whatever tenant, and stale results older than `before` (ms), at most
-    /// `limit` of each; answers how many logs.
-    async fn purge(&self, before: i64, limit: u64) -> Result<u64>;
+    /// Deletes ended logs, of whatever tenant, older than `before` (ms), at most `limit`, with what stands beside them. When
+    /// these are fewer, also stale results, and what stands beside logs that are gone: at most `limit` of each. Shards stay
+    /// for as long as their parent is open, and counts them.
+    async fn purge(&self, before: i64, limit: u64) -> Result<Purged>;
     /// Looks at the next `limit` logs that are older than `before` (ms), from where the last look
-    /// for these `days` ended, and deletes the ended ones of tenants that keep theirs so long.
-    /// What has not ended is left to [`HousekeepingStore::purge`].
+    /// for these `days` ended, and deletes the ended ones of tenants that keep theirs so long, as
+    /// [`HousekeepingStore::purge`] does. What has not ended, and shards of what has not, is left to [`HousekeepingStore::purge`].
     async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged>;
     /// Deletes executors and nodes gone since before `before` (ms), what routing remembers of addresses unused since then,
     /// backfills that were over by then, and the locks of what was deleted: at most `limit` of each. Answers how many.

@@ -30,6 +30,12 @@ impl DispatchedRun {
     }
 }
 
+/// A run's place in their order: its due time in ms, its log. A page begins behind one.
+pub type Place = (i64, LogId);
+
+/// What is before all others.
+pub const FROM_THE_FIRST: Place = (i64::MIN, LogId::NONE);
+
 /// Which handed-over runs to look at.
 #[derive(Debug, Clone)]
 pub struct Suspects {
@@ -43,15 +49,10 @@ pub struct Suspects {
     pub or_not_by: Vec<NodeId>,
     /// Due before this instant in any case, ms.
     pub until: i64,
-    /// Behind this (due time in ms, log), in that order.
-    pub after: (i64, LogId),
+    /// Behind this.
+    pub after: Place,
     /// At most so many.
     pub limit: u64,
-}
-
-impl Suspects {
-    /// What is behind all others.
-    pub const FROM_THE_FIRST: (i64, LogId) = (i64::MIN, LogId::NONE);
 }
 
 /// A run that may be lost: what tells whether it is.
@@ -84,13 +85,15 @@ pub trait OutcomeStore: Send + Sync {
     async fn record_stale(&self, executor_id: ExecutorId, results: &[&RunResult], ids: &[i64], now: i64) -> Result<()>;
     /// Parents of those of these runs that are shards.
     async fn parents_of(&self, ids: &[LogId]) -> Result<Vec<LogId>>;
-    /// Ends those of these parents whose shards have all ended: SUCCEEDED when all did, CANCELLED when
+    /// Ends those of these parents none of whose shards is open: SUCCEEDED when as many did as it had, CANCELLED when
     /// the parent was told to stop, else FAILED. Answers how many ended.
     async fn settle_parents(&self, parents: &[LogId], now: i64) -> Result<u64>;
-    /// DISPATCHED parents dispatched before `before`, to sweep those whose settling was lost.
-    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<LogId>>;
-    /// DISPATCHED runs (no parents) that their executors must stop, or drop if they have not started.
-    async fn stopping(&self, limit: u64) -> Result<Vec<DispatchedRun>>;
+    /// DISPATCHED parents dispatched before `before` (ms), to sweep those whose settling was lost: the first behind `after`,
+    /// in their order.
+    async fn open_parents(&self, before: i64, after: Place, limit: u64) -> Result<Vec<Place>>;
+    /// DISPATCHED runs (no parents) that their executors must stop, or drop if they have not started: the first behind
+    /// `after`, in their order.
+    async fn stopping(&self, after: Place, limit: u64) -> Result<Vec<DispatchedRun>>;
     /// Shards that have not ended and were not told to stop although their parent was; `stopping`
     /// is the parent's.
     async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>>;

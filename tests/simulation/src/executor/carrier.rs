@@ -82,6 +82,9 @@ impl NodeCarrier {
                 self.parts.ledger.acknowledged(Ack { key, status, verdict });
             }
         }
+        if messages::is_heartbeat(request) && messages::is_accepted(answer) {
+            self.parts.ledger.heard(self.machine, self.parts.time.now_ms());
+        }
         if answer.status != 200 {
             note(&self.parts, self.machine, &format!("{what} answered {} by node {node}", answer.status));
         }

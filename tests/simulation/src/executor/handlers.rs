@@ -35,6 +35,7 @@ impl Entered {
         work.parts.ledger.started(Start {
             key,
             task: TaskId(ctx.task()),
+            machine: work.machine,
             executor_id: work.executor_id(),
             fire_time: ctx.fire_time(),
             due_time: ctx.due_time(),

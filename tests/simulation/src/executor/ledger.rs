@@ -11,7 +11,9 @@ pub struct Start {
     pub key: RunKey,
     /// Task.
     pub task: TaskId,
-    /// Where.
+    /// Number of the machine.
+    pub machine: usize,
+    /// Its executor, as the nodes know it.
     pub executor_id: i64,
     /// The instant that the schedule names, ms.
     pub fire_time: i64,
@@ -52,12 +54,23 @@ pub struct Ack {
     pub verdict: Verdict,
 }
 
+/// Something of a machine's, by true time, ms.
+#[derive(Debug, Clone, Copy)]
+pub struct OfMachine {
+    /// Number of the machine.
+    pub machine: usize,
+    /// When.
+    pub at: i64,
+}
+
 /// Everything that executors did, in order.
 #[derive(Debug, Default)]
 pub struct Ledger {
     starts: Mutex<Vec<Start>>,
     stops: Mutex<Vec<Stop>>,
     acks: Mutex<Vec<Ack>>,
+    contacts: Mutex<Vec<OfMachine>>,
+    ends: Mutex<Vec<OfMachine>>,
 }
 
 impl Ledger {
@@ -71,6 +84,26 @@ impl Ledger {
 
     pub(super) fn acknowledged(&self, ack: Ack) {
         self.acks.lock().unwrap().push(ack);
+    }
+
+    /// A node has acknowledged a heartbeat.
+    pub(super) fn heard(&self, machine: usize, at: i64) {
+        self.contacts.lock().unwrap().push(OfMachine { machine, at });
+    }
+
+    /// A process is gone.
+    pub(super) fn gone(&self, machine: usize, at: i64) {
+        self.ends.lock().unwrap().push(OfMachine { machine, at });
+    }
+
+    /// Every acknowledged heartbeat, when its sender knew.
+    pub fn contacts(&self) -> Vec<OfMachine> {
+        self.contacts.lock().unwrap().clone()
+    }
+
+    /// When processes ended, in good order or not.
+    pub fn ends(&self) -> Vec<OfMachine> {
+        self.ends.lock().unwrap().clone()
     }
 
     /// Every start.

@@ -10,7 +10,7 @@ mod process;
 
 pub use carrier::NodeServer;
 pub use disk::MemoryDisk;
-pub use ledger::{Ack, Ledger, Start, Stop, Stopped};
+pub use ledger::{Ack, Ledger, OfMachine, Start, Stop, Stopped};
 
 use super::keys::AppKey;
 use super::net::Broken;
@@ -170,6 +170,7 @@ impl SimExecutor {
         tasks.clone().run(Box::pin(async move {
             let ended = executor.run(drain).await;
             machine.note(format!("process ends: {ended:?}"));
+            machine.parts.ledger.gone(machine.index, machine.parts.time.now_ms());
             machine.process.lock().unwrap().take_if(|process| Arc::ptr_eq(&process.tasks, &tasks));
             tasks.kill();
         }));
@@ -212,6 +213,7 @@ impl SimExecutor {
         let Some(process) = self.process.lock().unwrap().take() else { return };
         self.note(format!("process {} is killed", process.name));
         process.tasks.kill();
+        self.parts.ledger.gone(self.index, self.parts.time.now_ms());
         self.disk.release();
     }
 

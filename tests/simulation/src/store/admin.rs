@@ -156,7 +156,9 @@ impl State {
         let place = self.apps.iter().find(|(_, known)| **known == owner).map(|(names, _)| names.clone());
         let (tenant, app) = place.expect("the app exists");
         self.refuse_name_of_another(id, owner, &spec)?;
-        let next_fire_at = first_fire(&spec, id, activity.started, now, now)?;
+        self.know_calendar(owner.tenant_id, &spec)?;
+        let next_fire_at = self.first_fire(owner.tenant_id, &spec, id, activity.started, now, now)?;
+        let calendar_version = self.calendar_of(owner.tenant_id, &spec).map_or(0, |calendar| calendar.version);
         let view = TaskView {
             id,
             owner,
@@ -173,7 +175,7 @@ impl State {
             created_at: now,
             updated_at: now,
         };
-        self.tasks.insert(id, TaskRow { view, written_until: 0, turn: 0 });
+        self.tasks.insert(id, TaskRow { view, written_until: 0, turn: 0, calendar_version });
         Ok(())
     }
 
@@ -182,14 +184,19 @@ impl State {
         self.refuse_name_of_another(before.id, before.owner, spec)?;
         let restarts = activity.started && !before.activity.started;
         let anchor_at = if restarts || resets_anchor(&before.spec, spec) { now } else { before.anchor_at };
-        let next_fire_at =
-            first_fire(spec, before.id, activity.started, anchor_at, before.fires_after(spec, activity, now))?;
+        let (tenant_id, since) = (before.owner.tenant_id, before.fires_after(spec, activity, now));
+        if spec.calendar != before.spec.calendar {
+            self.know_calendar(tenant_id, spec)?;
+        }
+        let next_fire_at = self.first_fire(tenant_id, spec, before.id, activity.started, anchor_at, since)?;
+        let calendar_version = self.calendar_of(tenant_id, spec).map_or(0, |calendar| calendar.version);
         self.current(before)?;
         self.uncount_from(before.id, next_fire_at);
         self.current(before)?;
         self.fit_skips(before, spec, now);
         let row = self.current(before)?;
         row.written_until = row.end_of_written(now);
+        row.calendar_version = calendar_version;
         let view = &mut row.view;
         if restarts {
             view.failures_in_row = 0;
@@ -217,6 +224,10 @@ impl State {
             self.end_backfills(before.id, now);
         }
         let held = self.revoke(&taken);
+        let used_up = |row: &&mut TaskRow| activity.started && spec.max_fires > 0 && row.view.fires >= spec.max_fires;
+        if let Some(row) = self.tasks.get_mut(&before.id).filter(used_up) {
+            row.view.next_fire_at = NEVER;
+        }
         if !same_shape {
             self.clear_given_up(before.id, next_fire_at.min(now));
         }
@@ -226,11 +237,13 @@ impl State {
         Ok(held)
     }
 
-    /// Shards and single runs of one instant exclude each other.
+    /// Shards and single runs of one instant exclude each other. A run that goes on counts all of its shards.
     fn clear_given_up(&mut self, task: TaskId, from: i64) {
         let of_task = self.logs.values().map(|row| &row.run).filter(|run| run.task_id == task && run.fire_time >= from);
         let given_up = of_task.filter(|run| run.status == Status::Cancelled && run.reason.is_given_up());
-        let gone: Vec<Run> = given_up.filter(|run| run.trigger.is_scheduled()).cloned().collect();
+        let goes_on = |id: LogId| self.logs.get(&id).is_some_and(|parent| parent.run.status == Status::Dispatched);
+        let gone = given_up.filter(|run| run.trigger.is_scheduled() && !goes_on(run.parent_id));
+        let gone: Vec<Run> = gone.cloned().collect();
         for run in gone {
             self.forget_log(&run);
         }
@@ -297,6 +310,33 @@ impl State {
         if let Some(row) = self.tasks.get_mut(&task) {
             row.view.fires = (row.view.fires - again).max(0);
         }
+    }
+
+    /// Where the watermark of a task starts.
+    fn first_fire(
+        &self,
+        tenant_id: TenantId,
+        spec: &TaskSpec,
+        id: TaskId,
+        started: bool,
+        anchor: i64,
+        now: i64,
+    ) -> Result<i64> {
+        if !started {
+            return Ok(NEVER);
+        }
+        let schedule = spec.to_schedule(anchor, id);
+        let mut schedule =
+            schedule.map_err(|error| StoreError::new(StoreErrorKind::Invalid, "store a task", error.to_string()))?;
+        schedule.calendar = self.calendar_of(tenant_id, spec);
+        Ok(schedule.next_after(now))
+    }
+
+    fn know_calendar(&self, tenant_id: TenantId, spec: &TaskSpec) -> Result<()> {
+        if spec.calendar.is_empty() || self.calendar_of(tenant_id, spec).is_some() {
+            return Ok(());
+        }
+        refuse(StoreErrorKind::Invalid, "store a task", "there is no such calendar")
     }
 
     fn refuse_name_of_another(&self, id: TaskId, owner: Owner, spec: &TaskSpec) -> Result<()> {
@@ -396,17 +436,6 @@ fn resets_anchor(before: &TaskSpec, after: &TaskSpec) -> bool {
         || before.schedule != after.schedule
         || before.interval_ms != after.interval_ms
         || before.valid_from != after.valid_from
-}
-
-/// Where the watermark of a task starts.
-fn first_fire(spec: &TaskSpec, id: TaskId, started: bool, anchor: i64, now: i64) -> Result<i64> {
-    if !started {
-        return Ok(NEVER);
-    }
-    let schedule = spec.to_schedule(anchor, id);
-    let schedule =
-        schedule.map_err(|error| StoreError::new(StoreErrorKind::Invalid, "store a task", error.to_string()))?;
-    Ok(schedule.next_after(now))
 }
 
 /// A task of that app, stopped.

@@ -2,9 +2,9 @@
 
 use super::ModelStore;
 use async_trait::async_trait;
-use carillon::domain::TaskId;
 use carillon::domain::audit::AuditNote;
-use carillon::store::{DefinitionStore, NewTask, Result, TaskChange, TaskView, Unsent};
+use carillon::domain::{CalendarId, TaskId};
+use carillon::store::{CalendarChange, DefinitionStore, NewTask, Result, TaskChange, TaskView, Unsent};
 
 #[async_trait]
 impl DefinitionStore for ModelStore {
@@ -23,5 +23,17 @@ impl DefinitionStore for ModelStore {
 
     async fn task(&self, id: TaskId) -> Result<Option<TaskView>> {
         Self::task(self, id).await
+    }
+
+    async fn calendar_changes(&self, limit: u64) -> Result<Vec<CalendarChange>> {
+        Self::calendar_changes(self, limit).await
+    }
+
+    async fn tasks_behind(&self, id: CalendarId, after: TaskId, limit: u64) -> Result<Vec<TaskView>> {
+        Self::tasks_behind(self, id, after, limit).await
+    }
+
+    async fn end_calendar_change(&self, change: &CalendarChange) -> Result<()> {
+        Self::end_calendar_change(self, change).await
     }
 }

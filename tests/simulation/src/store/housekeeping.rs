@@ -26,7 +26,7 @@ impl HousekeepingStore for ModelStore {
             let looked: Vec<LogId> = next.map(|(id, _)| *id).collect();
             let is_old = |row: &LogRow| {
                 let keeps = state.quotas.get(&row.run.tenant_id).map_or(0, |quotas| quotas.retain_days);
-                keeps == days && row.run.status.is_terminal() && row.finished_at < before
+                keeps == days && state.is_over(row, before)
             };
             let old: Vec<LogId> = looked.iter().filter(|id| is_old(&state.logs[id])).copied().collect();
             for id in &old {
@@ -40,13 +40,10 @@ impl HousekeepingStore for ModelStore {
         .await
     }
 
-    async fn purge(&self, before: i64, limit: u64) -> Result<u64> {
+    async fn purge(&self, before: i64, limit: u64) -> Result<Purged> {
         self.call("purge", |state, _| {
             let first_kept = IdSource::first_at(before);
-            let old = state
-                .logs
-                .range(..first_kept)
-                .filter(|(_, row)| row.run.status.is_terminal() && row.finished_at < before);
+            let old = state.logs.range(..first_kept).filter(|(_, row)| state.is_over(row, before));
             let old: Vec<LogId> = old.map(|(id, _)| *id).take(limit as usize).collect();
             for id in &old {
                 state.forget(*id);
@@ -54,7 +51,7 @@ impl HousekeepingStore for ModelStore {
             if (old.len() as u64) < limit {
                 state.stale.retain(|(id, ..)| *id >= first_kept);
             }
-            Ok(old.len() as u64)
+            Ok(Purged { deleted: old.len() as u64, is_more: old.len() as u64 >= limit })
         })
         .await
     }
@@ -120,6 +117,13 @@ impl ModelStore {
 }
 
 impl State {
+    /// Whether it ended before that time, ms, and no parent counts it any more.
+    fn is_over(&self, row: &LogRow, before: i64) -> bool {
+        let parent = self.logs.get(&row.run.parent_id);
+        let is_counted = parent.is_none_or(|parent| parent.run.status.is_terminal());
+        row.run.status.is_terminal() && row.finished_at < before && is_counted
+    }
+
     pub(super) fn forget(&mut self, id: LogId) {
         if let Some(row) = self.logs.remove(&id) {
             self.by_fire.remove(&(row.run.task_id, row.run.fire_time, row.run.shard_index));

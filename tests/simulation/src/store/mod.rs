@@ -4,6 +4,7 @@
 
 pub mod admin;
 mod backfill;
+mod calendars;
 mod claim;
 mod cluster;
 mod definitions;

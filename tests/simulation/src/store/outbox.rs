@@ -144,7 +144,7 @@ impl State {
                 continue;
             }
             let outputs = match child.spec.parent_rule {
-                ParentRule::Any => vec![(self.name_of(run.task_id), run.output.clone())],
+                ParentRule::Any => vec![(self.name_of(run.task_id), Some(run.output.clone()))],
                 ParentRule::All => match self.meet(run, link.child) {
                     Some(outputs) => outputs,
                     None => continue,
@@ -160,7 +160,7 @@ impl State {
         Ok(())
     }
 
-    fn meet(&mut self, run: &EndedRun, child: TaskId) -> Option<Vec<(String, String)>> {
+    fn meet(&mut self, run: &EndedRun, child: TaskId) -> Option<Vec<(String, Option<String>)>> {
         self.met.insert((child, run.task_id), run.log);
         let parents: Vec<TaskId> =
             self.links.iter().filter(|link| link.child == child).map(|link| link.parent).collect();
@@ -169,7 +169,7 @@ impl State {
         }
         let output = |parent: &TaskId| {
             let log = self.met[&(child, *parent)];
-            (self.name_for(child, *parent), self.logs.get(&log).map(|row| row.output.clone()).unwrap_or_default())
+            (self.name_for(child, *parent), self.logs.get(&log).map(|row| row.output.clone()))
         };
         let outputs = parents.iter().map(output).collect();
         for parent in parents {

@@ -3,8 +3,8 @@
 use super::ModelStore;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
-use carillon::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Status, Trigger};
-use carillon::store::{DispatchedRun, OutcomeStore, Result, Suspect, Suspects};
+use carillon::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, Trigger};
+use carillon::store::{DispatchedRun, OutcomeStore, Place, Result, Suspect, Suspects};
 use carillon_protocol::RunResult;
 use std::collections::BTreeSet;
 
@@ -62,25 +62,27 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
-    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<LogId>> {
+    async fn open_parents(&self, before: i64, after: Place, limit: u64) -> Result<Vec<Place>> {
         self.call("read open parents", |state, _| {
             let open = state.logs.values().filter(|row| {
                 row.run.status == Status::Dispatched && row.run.is_parent() && row.dispatched_at < before
             });
-            let mut open: Vec<(i64, LogId)> = open.map(|row| (row.run.due_time, row.run.id)).collect();
+            let mut open: Vec<Place> = open.map(|row| place(&row.run)).filter(|place| *place > after).collect();
             open.sort_unstable();
-            Ok(open.into_iter().map(|(_, id)| id).take(limit as usize).collect())
+            open.truncate(limit as usize);
+            Ok(open)
         })
         .await
     }
 
-    async fn stopping(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
+    async fn stopping(&self, after: Place, limit: u64) -> Result<Vec<DispatchedRun>> {
         self.call("read stopping", |state, _| {
             let stopping = state.logs.values().filter(|row| {
                 row.run.status == Status::Dispatched && row.stopping != Reason::None && !row.run.is_parent()
             });
-            let mut found: Vec<DispatchedRun> = stopping.map(super::LogRow::dispatched).collect();
-            found.sort_by_key(|dispatched| dispatched.run.due_time);
+            let behind = stopping.filter(|row| place(&row.run) > after);
+            let mut found: Vec<DispatchedRun> = behind.map(super::LogRow::dispatched).collect();
+            found.sort_by_key(|dispatched| place(&dispatched.run));
             found.truncate(limit as usize);
             Ok(found)
         })
@@ -146,6 +148,10 @@ impl OutcomeStore for ModelStore {
     }
 }
 
+fn place(run: &Run) -> Place {
+    (run.due_time, run.id)
+}
+
 impl State {
     fn succeed_one(&mut self, owner: Owner, result: &RunResult, at: i64) -> bool {
         let Some(row) = self.logs.get(&LogId(result.log)) else { return false };
@@ -166,22 +172,24 @@ impl State {
         true
     }
 
-    fn settle_one(&mut self, parent: LogId, now: i64, at: i64) -> bool {
+    pub(super) fn settle_one(&mut self, parent: LogId, now: i64, at: i64) -> bool {
         let Some(row) = self.logs.get(&parent).filter(|row| row.run.is_parent()) else { return false };
         if row.run.status != Status::Dispatched {
             return false;
         }
-        let ended = self.logs.values().filter(|row| row.run.parent_id == parent && row.run.status.is_terminal());
-        let shards: Vec<(Status, i64, i64)> =
-            ended.map(|row| (row.run.status, row.started_at, row.finished_at)).collect();
-        if shards.is_empty() || shards.len() != row.run.shard_total as usize {
+        let shards = self.logs.values().filter(|row| row.run.parent_id == parent);
+        let shards: Vec<&LogRow> = shards.collect();
+        if shards.iter().any(|shard| !shard.run.status.is_terminal()) {
             return false;
         }
-        let good = shards.iter().all(|(status, ..)| *status == Status::Succeeded);
-        let started_at = shards.iter().map(|shard| shard.1).filter(|at| *at > 0).min().unwrap_or(0);
-        let finished_at = shards.iter().map(|shard| shard.2).max().filter(|at| *at > 0).unwrap_or(now);
+        let good = shards.iter().filter(|shard| shard.run.status == Status::Succeeded).count();
+        let good = good == row.run.shard_total as usize;
+        let was_skipped = shards.iter().any(|shard| shard.run.reason == Reason::Restored);
+        let started_at = shards.iter().map(|shard| shard.started_at).filter(|at| *at > 0).min().unwrap_or(0);
+        let finished_at = shards.iter().map(|shard| shard.finished_at).max().filter(|at| *at > 0).unwrap_or(now);
         let (to, reason) = match row.stopping {
             _ if good => (Status::Succeeded, row.run.reason),
+            _ if was_skipped => (Status::Cancelled, Reason::Restored),
             Reason::None => (Status::Failed, Reason::ShardFailed),
             stopping => (Status::Cancelled, stopping),
         };

@@ -68,8 +68,9 @@ impl PermitStore for ModelStore {
             let mut rates: rate_limit::Rates = asks.iter().map(|ask| of(ask.tenant_id)).collect();
             let (mut slots, urgent) = rate_limit::take_all(asks, &mut rates);
             for (tenant, urgent) in urgent {
+                let Some((per_minute, rate)) = rates.get_mut(&tenant) else { continue };
                 let line = state.line(tenant);
-                for moved in rate_limit::overtake(asks, &mut slots, &urgent, line) {
+                for moved in rate_limit::overtake(asks, &mut slots, &urgent, line, (*per_minute, rate)) {
                     state.change_one(&Transition::overtaken(&moved), at);
                 }
             }

@@ -5,6 +5,7 @@ use super::rows::{LogRow, State, bucket};
 use super::skips::is_skip;
 use async_trait::async_trait;
 use carillon::domain::plan::{Fire, Plan};
+use carillon::domain::task::NEVER;
 use carillon::domain::task_log::PARENT_SHARD;
 use carillon::domain::{ExecutorId, LogId, NodeId, Run, Status, Task, TaskId, TenantId};
 use carillon::store::{Fence, FoundTasks, PlanStore, Result};
@@ -62,6 +63,7 @@ impl PlanStore for ModelStore {
                 for fire in &plan.fires {
                     state.write_fire(plan, fire, now, asked_at);
                 }
+                state.move_chain_on(plan);
             }
             let written = plans.iter().filter(|plan| moved.contains(&plan.task_id)).flat_map(|plan| &plan.fires);
             let written: Vec<i64> = written.map(|fire| fire.fire_time).collect();
@@ -118,6 +120,23 @@ impl State {
         if let Some(id) = open.filter(|_| plan.outbox) {
             self.watch(id);
         }
+    }
+
+    /// A run of a fixed delay has another one's row at its instant: the chain goes on beside it.
+    fn move_chain_on(&mut self, plan: &Plan) {
+        let run = plan.fires.iter().find(|fire| plan.instead != NEVER && fire.status == Status::Init);
+        let Some(run) = run else { return };
+        let shard_index = if plan.sharded { PARENT_SHARD } else { 0 };
+        let there = self.by_fire.get(&(plan.task_id, run.fire_time, shard_index)).map(|id| &self.logs[id].run);
+        let is_own = there.is_some_and(|there| {
+            there.id == run.id || (there.revision == plan.revision && there.trigger.is_scheduled())
+        });
+        let Some(row) = self.tasks.get_mut(&plan.task_id).filter(|row| !is_own && row.view.next_fire_at == NEVER)
+        else {
+            return;
+        };
+        row.view.next_fire_at = plan.instead;
+        row.view.fires = (row.view.fires - 1).max(0);
     }
 
     fn insert_fire(&mut self, plan: &Plan, fire: &Fire, shard_index: i32, ended_at: i64) {

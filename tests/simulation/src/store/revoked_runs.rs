@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 impl State {
     pub(super) fn settle_revoked(&mut self, runs: &[Run], now: i64, at: i64) -> HashSet<LogId> {
         let fates: Vec<(Run, Reason, Revoked)> = runs.iter().filter_map(|run| self.fate_of(run)).collect();
-        let (mut moved, mut ended) = (HashSet::new(), Vec::new());
+        let (mut moved, mut ended, mut stopped) = (HashSet::new(), Vec::new(), BTreeSet::new());
         for (parent, of) in &self.begun_again(&fates) {
             for shard in fates.iter().map(|(run, ..)| run).filter(|run| run.parent_id == *parent) {
                 self.end(shard, Reason::TaskEdited, now, at);
@@ -20,18 +20,21 @@ impl State {
             moved.insert(*parent);
         }
         for (run, stopping, fate) in &fates {
-            if moved.contains(&run.id) {
+            if !moved.insert(run.id) {
                 continue;
             }
             match *fate {
                 Revoked::GoesOn(due_time) => self.go_on(run, due_time, at),
                 Revoked::Ends(reason) => {
                     self.end(run, reason, now, at);
+                    if !reason.is_revocation() {
+                        stopped.insert(run.parent_id);
+                        continue;
+                    }
                     let by = if stopping.is_revocation() { *stopping } else { Reason::TaskEdited };
                     ended.push((run.clone(), by));
                 }
             }
-            moved.insert(run.id);
         }
         let mut fires: Vec<Run> = Vec::new();
         for (run, by) in ended {
@@ -43,6 +46,7 @@ impl State {
                 fires.push(parent);
             }
         }
+        moved.extend(stopped.into_iter().filter(|parent| self.settle_one(*parent, now, at)));
         for run in fires.iter().filter(|run| run.trigger.is_scheduled()) {
             self.after_revoked_fire(run, now);
         }
@@ -62,7 +66,10 @@ impl State {
             Status::Dispatched => is_outdated || row.stopping.is_revocation(),
             _ => false,
         };
-        is_revoked.then(|| (row.run.clone(), row.stopping, Revoked::of(&row.run, row.stopping, task.as_ref())))
+        let parent = self.logs.get(&row.run.parent_id).filter(|row| row.run.status == Status::Dispatched);
+        let stopped_with = parent.map(|row| row.stopping).filter(|why| *why != Reason::None && !why.is_revocation());
+        let stopping = stopped_with.unwrap_or(row.stopping);
+        is_revoked.then(|| (row.run.clone(), row.stopping, Revoked::of(&row.run, stopping, task.as_ref())))
     }
 
     /// Parents all of whose shards go on: they begin again as a whole. When they are due.
@@ -106,7 +113,10 @@ impl State {
         let both: BTreeSet<LogId> = [run.id, run.parent_id].into();
         for id in both {
             let Some(row) = self.logs.get_mut(&id).filter(|row| !row.run.status.is_terminal()) else { continue };
-            (row.run.revision, row.run.priority, row.stopping) = (revision, priority, Reason::None);
+            (row.run.revision, row.run.priority) = (revision, priority);
+            if row.stopping.is_revocation() {
+                row.stopping = Reason::None;
+            }
             if row.run.parent_id.is_none() {
                 self.watch(id);
             }

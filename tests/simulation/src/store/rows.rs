@@ -1,5 +1,6 @@
 //! The tables, and the one function through which a run changes its state.
 
+use super::calendars::CalendarRow;
 use super::history::{Claim, DispatchMark, End, Follow, Grants, Move, Rebound, Redefinition, Stays};
 use super::statistics::{CountingRow, FiguresRow};
 use carillon::domain::permit::PermitRequest;
@@ -11,7 +12,8 @@ use carillon::domain::silence::Silence;
 use carillon::domain::statistics::Grain;
 use carillon::domain::task::{ParentLink, ParentOutcome};
 use carillon::domain::{
-    AppId, BackfillId, ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, Task, TaskId, TenantId, WindowId,
+    AppId, BackfillId, CalendarId, ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, Task, TaskId, TenantId,
+    WindowId,
 };
 use carillon::store::{Backfill, DispatchedRun, KeptAttempt, LogView, NodeState, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +39,8 @@ pub struct State {
     /// Times in which a tenant's tasks do not run.
     pub windows: BTreeMap<WindowId, MaintenanceWindow>,
     pub(super) rule_changes: Vec<RuleChange>,
+    /// Calendars by id.
+    pub(super) calendars: BTreeMap<CalendarId, CalendarRow>,
     /// Ranges of fires for which runs are written after the fact.
     pub backfills: BTreeMap<BackfillId, Backfill>,
     /// Which backfill a run counts for.
@@ -123,6 +127,8 @@ pub struct TaskRow {
     pub written_until: i64,
     /// Number of its last run.
     pub turn: i64,
+    /// By which version of its calendar it is planned.
+    pub calendar_version: i64,
 }
 
 /// A task that runs after another.
@@ -146,12 +152,14 @@ impl State {
     #[must_use]
     pub fn task(&self, row: &TaskRow) -> Task {
         let TaskView { id, owner, spec, revision, next_fire_at, anchor_at, fires, .. } = row.view.clone();
+        let mut schedule = spec.to_schedule(anchor_at, id).expect("checked when it was stored");
+        schedule.calendar = self.calendar_of(owner.tenant_id, &spec);
         Task {
             id,
             tenant_id: owner.tenant_id,
             app_id: owner.app_id,
             revision,
-            schedule: spec.to_schedule(anchor_at, id).expect("checked when it was stored"),
+            schedule,
             tags: Tags { all: spec.tags.clone(), any: spec.tags_any.clone(), none: spec.tags_none.clone() },
             is_started: row.view.activity.started,
             spec,

@@ -120,7 +120,7 @@ impl State {
     fn put_tasks(&mut self, views: Vec<TaskView>) {
         for mut view in views.clone() {
             view.spec.parents.clear();
-            self.tasks.insert(view.id, TaskRow { view, written_until: 0, turn: 0 });
+            self.tasks.insert(view.id, TaskRow { view, written_until: 0, turn: 0, calendar_version: 0 });
         }
         for TaskView { id: child, owner, spec, .. } in views {
             self.links.retain(|link| link.child != child);

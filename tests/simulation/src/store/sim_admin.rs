@@ -1,12 +1,13 @@
 //! What people do, over whichever database it is: what ships does it by functions of its store beside the traits.
 
 use super::SimStore;
+use carillon::domain::calendar::CalendarSpec;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::MaintenanceWindow;
-use carillon::domain::{AccessScope, AppId, BackfillId, Owner, TaskId, TenantId, WindowId};
+use carillon::domain::{AccessScope, AppId, BackfillId, CalendarId, Owner, TaskId, TenantId, WindowId};
 use carillon::store::{
-    AppFilter, AppView, Backfill, DefinitionStore as _, KeyWords, NewRun, NewTask, Result, Skip, Skipped, StartedRun,
-    StoreError, StoreErrorKind, TaskView, TenantView,
+    AppFilter, AppView, Backfill, CalendarChange, DefinitionStore as _, KeyWords, NewRun, NewTask, Result, Skip,
+    Skipped, StartedRun, StoreError, StoreErrorKind, TaskView, TenantView,
 };
 use carillon_protocol::sign::Key;
 
@@ -38,6 +39,10 @@ either! {
     "cancel a coming fire" skip_fire(task: &TaskView, skip: &Skip, now: i64) -> Skipped;
     /// Lets a cancelled fire come.
     "let a cancelled fire come" restore_fire(task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> ();
+    /// Writes a calendar's next version.
+    "write a calendar" put_calendar(
+        id: CalendarId, tenant_id: TenantId, name: &str, spec: &CalendarSpec, current: i64, now: i64
+    ) -> CalendarChange;
     /// Writes a run that no schedule names.
     "start a run" start_run(task: &TaskView, run: &NewRun) -> StartedRun;
 }

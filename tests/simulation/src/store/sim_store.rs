@@ -15,14 +15,16 @@ use carillon::domain::routing::{Use, UseChange};
 use carillon::domain::rules::{RuleChange, Rules};
 use carillon::domain::silence::Silence;
 use carillon::domain::statistics::Grain;
-use carillon::domain::{Executor, ExecutorId, LogId, NodeId, Owner, Reason, Run, Task, TaskId, TenantId, Transition};
+use carillon::domain::{
+    CalendarId, Executor, ExecutorId, LogId, NodeId, Owner, Reason, Run, Task, TaskId, TenantId, Transition,
+};
 use carillon::store::{
-    Backfill, BackfillStore, Beat, ClaimStore, ClusterStore, Counted, Counting, DefinitionStore, DispatchStore,
-    DispatchedRun, DueRange, EndedPage, EndedRun, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Fence, FoundTasks,
-    HeartbeatVerdict, HousekeepingStore, LeaseName, LeftOut, Member, MissedQuestion, NewTask, NodeHeartbeat, NodeInfo,
-    NodeState, OutboxRound, OutboxStore, OutcomeStore, Part, PermitStore, PlanStore, Purged, Registration, Result,
-    RuleStore, RunDispatch, Share, SignedHeartbeat, Signer, SqlStore, StatisticsStore, Suspect, Suspects, TaskChange,
-    TaskView, UnclaimedEnd, Unsent,
+    Backfill, BackfillStore, Beat, CalendarChange, ClaimStore, ClusterStore, Counted, Counting, DefinitionStore,
+    DispatchStore, DispatchedRun, DueRange, EndedPage, EndedRun, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Fence,
+    FoundTasks, HeartbeatVerdict, HousekeepingStore, LeaseName, LeftOut, Member, MissedQuestion, NewTask,
+    NodeHeartbeat, NodeInfo, NodeState, OutboxRound, OutboxStore, OutcomeStore, Part, PermitStore, Place, PlanStore,
+    Purged, Registration, Result, RuleStore, RunDispatch, Share, SignedHeartbeat, Signer, SqlStore, StatisticsStore,
+    Suspect, Suspects, TaskChange, TaskView, UnclaimedEnd, Unsent,
 };
 use carillon_protocol::{Register, RunKey, RunResult};
 use std::collections::HashSet;
@@ -171,8 +173,8 @@ either! {
         change record_stale(executor_id: ExecutorId, results: &[&RunResult], ids: &[i64], now: i64) -> ();
         ask parents_of(ids: &[LogId]) -> Vec<LogId>;
         change settle_parents(parents: &[LogId], now: i64) -> u64;
-        ask open_parents(before: i64, limit: u64) -> Vec<LogId>;
-        ask stopping(limit: u64) -> Vec<DispatchedRun>;
+        ask open_parents(before: i64, after: Place, limit: u64) -> Vec<Place>;
+        ask stopping(after: Place, limit: u64) -> Vec<DispatchedRun>;
         ask shards_to_stop(limit: u64) -> Vec<DispatchedRun>;
         ask suspects(which: &Suspects) -> Vec<Suspect>;
         ask dispatched_after(from: i64, rows: u64) -> Option<i64>;
@@ -200,7 +202,7 @@ either! {
     }
     HousekeepingStore {
         ask retentions() -> Vec<i32>;
-        change purge(before: i64, limit: u64) -> u64;
+        change purge(before: i64, limit: u64) -> Purged;
         change purge_of(days: i32, before: i64, limit: u64) -> Purged;
         change purge_members(before: i64, limit: u64) -> u64;
         change purge_access(before: i64, limit: u64) -> u64;
@@ -246,6 +248,27 @@ impl DefinitionStore for SimStore {
         match &self.sqlite {
             None => self.rows.task(id).await,
             Some(sqlite) => self.call(sqlite, "read task", DefinitionStore::task(&sqlite.sql, id)).await,
+        }
+    }
+
+    async fn calendar_changes(&self, limit: u64) -> Result<Vec<CalendarChange>> {
+        match &self.sqlite {
+            None => self.rows.calendar_changes(limit).await,
+            Some(sqlite) => self.call(sqlite, "read calendar_changes", sqlite.sql.calendar_changes(limit)).await,
+        }
+    }
+
+    async fn tasks_behind(&self, id: CalendarId, after: TaskId, limit: u64) -> Result<Vec<TaskView>> {
+        match &self.sqlite {
+            None => self.rows.tasks_behind(id, after, limit).await,
+            Some(sqlite) => self.call(sqlite, "read tasks_behind", sqlite.sql.tasks_behind(id, after, limit)).await,
+        }
+    }
+
+    async fn end_calendar_change(&self, change: &CalendarChange) -> Result<()> {
+        match &self.sqlite {
+            None => self.rows.end_calendar_change(change).await,
+            Some(sqlite) => self.call(sqlite, "end_calendar_change", sqlite.sql.end_calendar_change(change)).await,
         }
     }
 }

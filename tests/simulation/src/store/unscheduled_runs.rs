@@ -2,6 +2,7 @@
 
 use super::rows::{LogRow, State, bucket};
 use super::{ModelStore, refuse};
+use carillon::domain::schedule::beside_whole_seconds;
 use carillon::domain::task::Routing;
 use carillon::domain::task_log::PARENT_SHARD;
 use carillon::domain::{ExecutorId, LogId, Reason, Run, Status};
@@ -38,7 +39,8 @@ impl State {
         let is_sharded = task.spec.routing == Routing::Sharding;
         let shard_index = if is_sharded { PARENT_SHARD } else { 0 };
         let wanted = self.tasks.get(&task.id).map_or(run.at, |row| self.task(row).schedule.unnamed_from(run.at));
-        let is_free = |at: &i64| !self.by_fire.contains_key(&(task.id, *at, shard_index));
+        let is_free =
+            |at: &i64| beside_whole_seconds(*at) == *at && !self.by_fire.contains_key(&(task.id, *at, shard_index));
         let Some(fire_time) = (wanted..=wanted + TRIES_MAX).find(is_free) else {
             return refuse(StoreErrorKind::Duplicate, ACTION, "every millisecond has a run");
         };

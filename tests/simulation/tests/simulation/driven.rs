@@ -346,6 +346,24 @@ fn a_skipped_fire_does_not_come_unless_it_is_restored() {
     assert!(!world.ledger.starts().iter().any(|start| start.key.0 == skipped[0].id.0));
 }
 
+/// All that is left of a change is the commit of the calendar, and the node that would finish it may die, too.
+#[test]
+fn a_change_of_a_calendar_that_is_left_half_way_is_finished_once() {
+    let version = |at, version, follows| done(at, Operation::Calendar { task: EVERY_SECOND, version, follows });
+    for seed in 0..4 {
+        let crash = at(36_000, Fault::Crash { node: seed as usize % 2, down: 20_000 });
+        let world = told(seed, &[crash], &[version(15_000, 1, true), version(25_000, 2, false)]);
+        let planned_by_it = world.store.inspect(|state| {
+            assert!(!state.has_changing_calendars(), "seed {seed}");
+            let of_task = state.changes.iter().filter(|change| change.task == world.tasks()[EVERY_SECOND]);
+            of_task.filter(|change| change.started && !change.spec.calendar.is_empty()).count()
+        });
+        assert_eq!(planned_by_it, 2, "seed {seed}: it named the calendar, and followed it");
+        let world = told(seed, &[], &[version(15_000, 1, true), version(25_000, 2, true), version(25_000, 3, true)]);
+        assert!(!world.store.inspect(carillon_simulation::store::State::has_changing_calendars), "seed {seed}");
+    }
+}
+
 /// A dispatch is lost with all its repetitions, behind more runs that go on than are read at once: the reaper reads on.
 #[test]
 fn what_is_lost_is_found_behind_what_is_well() {

@@ -9,7 +9,7 @@ use crate::stand::Bench;
 use anyhow::{Context, Result};
 use async_trait::async_trait;
 use carillon::auth::KeyRing;
-use carillon::cluster::{ClusterClock, Snapshot};
+use carillon::cluster::{ClusterClock, Room, Snapshot};
 use carillon::dispatch::{DispatchSettings, Presence, SendError, Transport};
 use carillon::domain::{AppId, Executor, ExecutorId, Owner, TenantId};
 use carillon::engine::{Engine, EngineSettings};
@@ -149,7 +149,7 @@ async fn heartbeats(meter: &Meter<'_>, engine: &Engine<SqlStore>, executors: u32
             draining: false,
             acknowledged_at: 0,
         };
-        engine.executors.heartbeat(&signer, beat).await?.context("it is known")?;
+        engine.executors.heartbeat(&signer, beat, Room::default()).await?.context("it is known")?;
         anyhow::Ok(())
     };
     meter.cost(1, async || try_join_all((1..=executors).map(beat)).await.map(drop)).await
@@ -168,6 +168,7 @@ fn hear_all(engine: &Engine<SqlStore>, growth: &Growth) {
             runs,
             cancelled: HashSet::new(),
             doubted_until: 0,
+            room: Room::default(),
         };
         engine.registry.heard(ExecutorId(i64::from(id)), snapshot);
     }

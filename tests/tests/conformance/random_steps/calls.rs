@@ -115,7 +115,7 @@ impl Call {
             Self::Backfill(one, at) => admin.create_backfill(one, *at).await.map(|()| Answer::Count(0)),
             Self::Advance(one, ids, at) => advanced(store.as_ref(), one, ids, *at).await,
             Self::Use(changes, id) => store.add_uses(changes, &|| *id).await.map(|()| Answer::Count(0)),
-            Self::Purge(before) => store.purge(*before, 1_000).await.map(Answer::Count),
+            Self::Purge(before) => store.purge(*before, 1_000).await.map(|purged| Answer::Count(purged.deleted)),
             Self::Redefine(change) => admin
                 .apply(&[], std::slice::from_ref(change), NOW)
                 .await

@@ -3,7 +3,7 @@
 use super::{NOW, Tasks};
 use crate::fixture::World;
 use carillon::domain::{ExecutorId, LogId, NodeId, Run};
-use carillon::store::{DueRange, LeftOut, MissedQuestion, Suspects};
+use carillon::store::{DueRange, FROM_THE_FIRST, LeftOut, MissedQuestion, Suspects};
 use std::fmt::Debug;
 
 /// More than there is.
@@ -23,9 +23,9 @@ pub async fn reads(world: &World, tasks: Tasks, runs: &[Run], at: i64) -> Vec<St
         told("queued for others", &store.queued_of_others(&[NodeId(1)], ALL).await.unwrap()),
         told("overdue", &store.overdue(&tasks.map(|task| (task, NOW)), past, ALL).await.unwrap()),
         told("holders", &store.holders(&tasks).await.unwrap()),
-        told("stopping", &store.stopping(ALL).await.unwrap()),
+        told("stopping", &store.stopping(FROM_THE_FIRST, ALL).await.unwrap()),
         told("shards to stop", &store.shards_to_stop(ALL).await.unwrap()),
-        told("open parents", &store.open_parents(at, ALL).await.unwrap()),
+        told("open parents", &store.open_parents(at, FROM_THE_FIRST, ALL).await.unwrap()),
         told("dispatched", store.dispatched_after(NOW, 2).await.unwrap().as_slice()),
         told("uses", &store.uses(&tasks).await.unwrap()),
         told("backfills", &store.open_backfills(ALL).await.unwrap()),
@@ -41,7 +41,7 @@ pub async fn reads(world: &World, tasks: Tasks, runs: &[Run], at: i64) -> Vec<St
         due_before: i64::MAX,
         or_not_by: Vec::new(),
         until: i64::MAX,
-        after: Suspects::FROM_THE_FIRST,
+        after: FROM_THE_FIRST,
         limit: ALL,
     };
     let heard = Suspects {

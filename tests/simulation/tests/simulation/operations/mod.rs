@@ -8,9 +8,11 @@ pub use bounds::KnownBound;
 use crate::faults;
 use crate::node::{Leaves, SimParts};
 use crate::world::World;
+use carillon::definitions::change_of;
+use carillon::domain::calendar::CalendarSpec;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::statistics::DAY_MS;
-use carillon::domain::task::ScheduleKind;
+use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::{BackfillId, LogId, Reason, TaskId, TenantId, WindowId};
 use carillon::store::{Backfill, NewRun, OutcomeStore as _, Result, Skip, StoreError, StoreErrorKind, TaskView};
 use carillon_simulation::Dice;
@@ -38,6 +40,8 @@ pub enum Operation {
     BoundApp { most: i32, lasts: i64 },
     /// Bounds those of the tenant.
     BoundTenant { most: i32, lasts: i64 },
+    /// Writes a version of a calendar, the first one for this task; the tasks that name it follow at once, or it is left at that.
+    Calendar { task: usize, version: i64, follows: bool },
     /// Nobody has deleted what is far older than it should be: so many logs of the task.
     History { task: usize, logs: i64 },
 }
@@ -75,6 +79,10 @@ impl fmt::Display for Operation {
             Self::Backfill { task, from, until, at_once, cancelled_after } => {
                 let cancelled = after(cancelled_after);
                 write!(f, "{from} to {until} ms ago of task {task} is filled, {at_once} at once, cancelled {cancelled}")
+            }
+            Self::Calendar { task, version, follows } => {
+                let left = if *follows { "" } else { ", and left at that" };
+                write!(f, "version {version} of a calendar, which task {task} names, is written{left}")
             }
             Self::Window { begins_in, lasts, action, dropped_after } => {
                 let dropped = after(dropped_after);
@@ -201,6 +209,11 @@ impl Desk {
                 self.bound(Bounded::App(self.world.tenants[0].owner.app_id), most, lasts).await;
             }
             Operation::BoundTenant { most, lasts } => self.bound(Bounded::Tenant(self.tenant()), most, lasts).await,
+            Operation::Calendar { task, version, follows } => {
+                let (task, tenant) = (task_at(task), self.tenant());
+                self.ask(move |parts: Parts| async move { calendar(&parts, tenant, task, version, follows).await })
+                    .await;
+            }
             Operation::History { task, logs } => {
                 let at = self.world.time.database_ms() - 40 * DAY_MS;
                 let written = self.world.store.write_history(task_at(task), logs, at);
@@ -317,6 +330,31 @@ async fn cancel(parts: &SimParts, log: LogId) -> Result<()> {
             parts.ended.notify(engine);
             break;
         }
+    }
+    Ok(())
+}
+
+/// As `api/calendars.rs` does it. No day is left out.
+async fn calendar(parts: &SimParts, tenant: TenantId, task: TaskId, version: i64, follows: bool) -> Result<()> {
+    const NAME: &str = "days";
+    let engine = &parts.engine;
+    let spec = CalendarSpec { description: format!("version {version}"), ..CalendarSpec::default() };
+    let put = engine.store.put_calendar(
+        engine.ids.next(engine.clock.now_ms()),
+        tenant,
+        NAME,
+        &spec,
+        version - 1,
+        engine.clock.now_ms(),
+    );
+    let change = put.await?;
+    if version == 1 {
+        let before = view(parts, task).await?;
+        let (activity, spec) = (before.activity.clone(), TaskSpec { calendar: NAME.to_owned(), ..before.spec.clone() });
+        parts.definitions.apply(&[], &[change_of(before, spec, activity)]).await?;
+    }
+    if follows {
+        parts.definitions.follow_calendar(&change).await?;
     }
     Ok(())
 }

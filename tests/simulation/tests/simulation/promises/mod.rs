@@ -8,6 +8,7 @@ mod leftovers;
 mod memory;
 mod missed;
 mod punctuality;
+mod results;
 mod tenants;
 mod turns;
 
@@ -133,6 +134,7 @@ impl Evidence<'_> {
         self.runs_reported_unstarted_never_start();
         self.at_most_once_is_once();
         self.acknowledged_results_stay();
+        self.no_result_is_lost();
         self.old_definitions_start_nothing();
         self.turns_are_kept();
         self.bounds_are_kept();

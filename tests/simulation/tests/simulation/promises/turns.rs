@@ -137,6 +137,7 @@ impl<'a> Evidence<'a> {
             let mut expected = change.from + change.spec.interval_ms;
             for row in self.chain_of(&change) {
                 let fire = row.run.fire_time;
+                expected = self.free_from(&change, expected);
                 if fire != expected && !self.is_adopted(&row, &change) {
                     let detail = format!("task {} fires at {fire}, not at {expected}", change.task);
                     self.breaks("P12 a delay counts from the end of the run before", Some(row.run.id), detail);
@@ -166,6 +167,7 @@ impl<'a> Evidence<'a> {
                 Some(row) => next_link(row, &change),
                 None => change.from + change.spec.interval_ms,
             };
+            let next = self.free_from(&change, next);
             if self.clock.last(next) + CHAINED_WITHIN_MS < stop.at {
                 let detail = format!("task {} did not fire at {next}, nor until {}", change.task, stop.from);
                 self.breaks("P12 a delay goes on", last.map(|row| row.run.id), detail);
@@ -235,6 +237,19 @@ impl<'a> Evidence<'a> {
         let mut chain: Vec<LogRow> = of_it.cloned().collect();
         chain.sort_by_key(|row| row.run.seq);
         chain
+    }
+
+    /// Where a chain goes on that comes to an instant which the task has had: beside it.
+    fn free_from(&self, change: &Redefinition, mut at: i64) -> i64 {
+        let is_link = |run: &Run| run.revision == change.revision && run.trigger.is_scheduled();
+        let is_taken = |at: i64| {
+            let there = self.state.by_fire.range((change.task, at, i32::MIN)..(change.task, at + 1, i32::MIN));
+            there.map(|(_, id)| &self.state.logs[id].run).any(|run| run.parent_id == LogId::NONE && !is_link(run))
+        };
+        while is_taken(at) {
+            at += 1;
+        }
+        at
     }
 
     /// Whether the task was started when the end of another's run was followed up.
