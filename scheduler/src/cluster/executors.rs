@@ -97,6 +97,7 @@ impl Executors {
     /// and must register again. Answered only after the commit: the executor starts what it holds
     /// by this promise. `room` is for the runs that it names.
     pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat, room: Room) -> Result<Option<Vec<RunKey>>> {
+        let set_before = self.clock.times_set();
         self.hear_witness(beat.acknowledged_at, || format!("executor {}", beat.executor_id)).await?;
         let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, .. } = beat;
         let executor_id = ExecutorId(executor_id);
@@ -114,8 +115,10 @@ impl Executors {
         }
         let (times_set, received_at) = (self.clock.times_set(), self.clock.now_ms());
         // An executor whose clock runs ahead must not vouch for what it has not seen yet; where one of the two does not know
-        // yet that the clock was set, nobody knows when its list was taken.
-        let taken_at = if snapshot_at > received_at + AHEAD_MAX_MS { 0 } else { snapshot_at.min(received_at) };
+        // yet that the clock was set, nobody knows when its list was taken. This node learns it meanwhile when it has stood still
+        // with the message.
+        let is_vague = times_set != set_before || snapshot_at > received_at + AHEAD_MAX_MS;
+        let taken_at = if is_vague { 0 } else { snapshot_at.min(received_at) };
         let is_back = !self.registry.heard_lately(executor_id, received_at - SILENCE_MS);
         let doubted_until = self.registry.doubted_until(executor_id);
         let live: Vec<RunKey> = held.into_iter().chain(running).collect();

@@ -64,6 +64,20 @@ fn a_clock_that_is_set_back_hides_no_pause() {
     }
 }
 
+/// A node stands still with a heartbeat that was sent while the clock was ahead, and hears it when it is back. Its list was not taken
+/// after what is dispatched since, though its time is later.
+#[test]
+fn a_list_that_a_node_stood_still_with_vouches_for_nothing() {
+    let plan = [
+        at(38_145, Fault::ClockSet { by: 14_764, undone_after: Some(10_649) }),
+        at(46_209, Fault::Pause { node: 0, down: 22_737 }),
+        at(62_705, Fault::Island { executor: 1, down: 28_532 }),
+    ];
+    for seed in [33, 1, 2, 3, 4, 5] {
+        holds(seed, LEAD_MS, &plan);
+    }
+}
+
 /// The clock is set back while the database is away. By the time before, what is due in some seconds would be: it is not discarded
 /// as blocked by what executors could not report yet.
 #[test]
