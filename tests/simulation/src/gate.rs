@@ -19,6 +19,7 @@ pub struct Gate {
     away_until: AtomicI64,
     read_only_until: AtomicI64,
     slow_up_to_ms: AtomicI64,
+    behind_ms: AtomicI64,
     doubt_per_mille: AtomicU64,
     late_per_mille: AtomicU64,
     given_up_per_mille: AtomicU64,
@@ -44,6 +45,9 @@ pub const STATEMENT_MAX_MS: i64 = 8_000;
 /// Few calls have more statements.
 const STATEMENTS_MAX: i64 = 16;
 
+/// Calls that may read what was a moment ago: the rows of results, which are judged again, and guarded by their versions.
+const BORNE_BEHIND: [&str; 1] = ["read runs"];
+
 /// A commit that is reported as failed and carried out later.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LateCommit {
@@ -65,6 +69,7 @@ impl Gate {
             away_until: AtomicI64::new(0),
             read_only_until: AtomicI64::new(0),
             slow_up_to_ms: AtomicI64::new(0),
+            behind_ms: AtomicI64::new(0),
             doubt_per_mille: AtomicU64::new(0),
             late_per_mille: AtomicU64::new(0),
             given_up_per_mille: AtomicU64::new(0),
@@ -131,6 +136,16 @@ impl Gate {
         self.slow_up_to_ms.store(up_to_ms, Ordering::Relaxed);
     }
 
+    /// How old what is read may be, ms, where that is borne.
+    pub fn fall_behind(&self, up_to_ms: i64) {
+        self.behind_ms.store(up_to_ms, Ordering::Relaxed);
+    }
+
+    /// How old what this call reads may be, ms.
+    pub(super) fn behind_ms(&self, action: &str) -> i64 {
+        if BORNE_BEHIND.contains(&action) { self.behind_ms.load(Ordering::Relaxed) } else { 0 }
+    }
+
     /// How often (per mille) a commit is reported as failed and carried out later.
     pub fn commit_late(&self, per_mille: u64) {
         self.late_per_mille.store(per_mille, Ordering::Relaxed);
@@ -148,7 +163,8 @@ impl Gate {
 
     /// Ends every fault.
     pub fn mend(&self) {
-        for until in [&self.frozen_until, &self.away_until, &self.read_only_until, &self.slow_up_to_ms] {
+        for until in [&self.frozen_until, &self.away_until, &self.read_only_until, &self.slow_up_to_ms, &self.behind_ms]
+        {
             until.store(0, Ordering::Relaxed);
         }
         let chances =

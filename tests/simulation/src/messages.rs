@@ -75,6 +75,11 @@ pub fn is_heartbeat(request: &Request) -> bool {
     request.path.ends_with("/heartbeat")
 }
 
+/// Whether a process registers with it.
+pub fn is_registration(request: &Request) -> bool {
+    request.path.ends_with("/executors/register")
+}
+
 /// Whether what was asked for is done.
 pub fn is_accepted(answer: &Answer) -> bool {
     parse::<Reply<IgnoredAny>>(&answer.body).is_some_and(|reply| reply.code == Code::Ok)

@@ -1,7 +1,7 @@
 //! A process's way to the nodes, as bytes over the model network.
 
 use super::ledger::Ack;
-use super::older::older;
+use super::reworded::{older, pretending};
 use super::{MachineParts, note};
 use crate::messages;
 use crate::net::{Broken, Endpoint};
@@ -32,6 +32,8 @@ pub(super) struct NodeCarrier {
     pub(super) machine: usize,
     pub(super) parts: MachineParts,
     pub(super) servers: Servers,
+    /// Handlers with which it registers, though it lacks them.
+    pub(super) pretended: Vec<String>,
 }
 
 /// Where a node of that number is.
@@ -48,6 +50,8 @@ impl Carrier for NodeCarrier {
 impl NodeCarrier {
     async fn send(&self, origin: &str, request: Request, timeout: Duration) -> Result<Answer, String> {
         let request = if self.parts.is_older { older(&request, &self.parts.key) } else { request };
+        let is_said = self.pretended.is_empty() || !messages::is_registration(&request);
+        let request = if is_said { request } else { pretending(&request, &self.parts.key, &self.pretended) };
         let servers = self.servers.lock().unwrap().clone();
         let found = servers.into_iter().enumerate().find(|(node, _)| origin_of(*node) == origin);
         let Some((node, server)) = found else { return Err(format!("no such node: {origin}")) };

@@ -84,6 +84,8 @@ pub(super) async fn handle(work: Arc<Work>, ctx: TaskContext) -> Result<Output, 
     let (low, high) = match ctx.handler() {
         "slow" => (1_000, 8_000),
         "steady" => (500, 2_500),
+        // Some of them longer than a silent executor is waited for.
+        "long" => (15_000, 60_000),
         _ => (1, 300),
     };
     let lasts = Duration::from_millis(dice.between(&format!("{purpose} lasts"), low, high) as u64);

@@ -5,8 +5,8 @@ mod carrier;
 mod disk;
 mod handlers;
 mod ledger;
-mod older;
 mod process;
+mod reworded;
 
 pub use carrier::NodeServer;
 pub use disk::MemoryDisk;
@@ -23,7 +23,7 @@ use carrier::{NodeCarrier, Servers, origin_of};
 use handlers::{Work, handle};
 use process::{Process, Tasks};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -67,6 +67,8 @@ pub struct SimExecutor {
     room: Mutex<Room>,
     /// Handlers that processes started from now on do not have.
     missing: Mutex<Vec<String>>,
+    /// Whether they register with them all the same.
+    says_otherwise: AtomicBool,
     process: Mutex<Option<Arc<Process>>>,
     processes: AtomicUsize,
 }
@@ -95,6 +97,7 @@ impl SimExecutor {
             servers: Servers::default(),
             room: Mutex::new(Room { capacity: 100, held_max: 1_000 }),
             missing: Mutex::default(),
+            says_otherwise: AtomicBool::new(false),
             process: Mutex::default(),
             processes: AtomicUsize::new(0),
         })
@@ -139,8 +142,9 @@ impl SimExecutor {
         *self.room.lock().unwrap() = Room { capacity, held_max };
     }
 
-    /// Processes started from now on lack these handlers.
-    pub fn lack(&self, handlers: &[&str]) {
+    /// Processes started from now on lack these handlers; `unsaid`: though they register with them.
+    pub fn lack(&self, handlers: &[&str], unsaid: bool) {
+        self.says_otherwise.store(unsaid, Ordering::Relaxed);
         *self.missing.lock().unwrap() = handlers.iter().map(|&name| name.to_owned()).collect();
     }
 
@@ -190,17 +194,18 @@ impl SimExecutor {
         for node in 0..self.servers.lock().unwrap().len() {
             builder = builder.scheduler(origin_of(node));
         }
-        let missing = self.missing.lock().unwrap();
+        let missing = self.missing.lock().unwrap().clone();
         for handler in self.parts.handlers.iter().filter(|handler| !missing.contains(handler)) {
             let work = work.clone();
             builder = builder.handler(handler.clone(), move |ctx| handle(work.clone(), ctx));
         }
         let servers = self.servers.clone();
+        let pretended = if self.says_otherwise.load(Ordering::Relaxed) { missing } else { Vec::new() };
         let surroundings = Surroundings {
             time: self.clock.clone(),
             random: Arc::new(SeededRandom::new(name, self.parts.dice.clone())),
             disk: Arc::new(self.disk.clone()),
-            carrier: Arc::new(NodeCarrier { machine: self.index, parts: self.parts.clone(), servers }),
+            carrier: Arc::new(NodeCarrier { machine: self.index, parts: self.parts.clone(), servers, pretended }),
             own_address: Some(true),
             host_name: format!("machine-{}", self.index),
             pid: 1,

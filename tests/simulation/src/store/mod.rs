@@ -48,6 +48,8 @@ const LOCK_WAIT_MAX_MS: u64 = 3_000;
 pub struct ModelStore {
     shared: Arc<Shared>,
     gate: Option<Arc<Gate>>,
+    /// What it reads while it is behind, and of when that is (true time, ms).
+    behind: Arc<Mutex<Option<(i64, State)>>>,
 }
 
 #[derive(Debug)]
@@ -78,13 +80,13 @@ impl ModelStore {
     }
 
     fn over(sqlite: Option<Arc<SimulatedSqlite>>, time: Arc<SimTime>, trace: Arc<Trace>) -> Self {
-        Self { shared: Arc::new(Shared::new(sqlite, time, trace)), gate: None }
+        Self { shared: Arc::new(Shared::new(sqlite, time, trace)), gate: None, behind: Arc::default() }
     }
 
     /// The same database seen through a node's gate.
     #[must_use]
     pub fn through(&self, gate: Arc<Gate>) -> Self {
-        Self { shared: self.shared.clone(), gate: Some(gate) }
+        Self { shared: self.shared.clone(), gate: Some(gate), behind: Arc::default() }
     }
 
     /// Looks at the rows, past every gate.
@@ -118,6 +120,17 @@ impl ModelStore {
         refuse(StoreErrorKind::Unavailable, action, "no answer in time; it may still be carried out")
     }
 
+    /// Reads what was, so many ms ago at most.
+    fn look_back<T>(&self, behind_ms: i64, work: impl FnOnce(&mut State, i64) -> Result<T>) -> Result<T> {
+        let now = self.shared.time.now_ms();
+        let mut behind = self.behind.lock().unwrap();
+        let (_, state) = match behind.take() {
+            Some(seen) if now - seen.0 < behind_ms => behind.insert(seen),
+            _ => behind.insert((now, self.shared.state.lock().unwrap().clone())),
+        };
+        work(state, now)
+    }
+
     /// One statement or transaction: there, carried out at one instant, and back.
     async fn call<T>(&self, action: &'static str, work: impl FnOnce(&mut State, i64) -> Result<T> + Send) -> Result<T> {
         let mut given_up = None;
@@ -133,6 +146,12 @@ impl ModelStore {
             }
             if let Some(late) = gate.late_commit(action).filter(|_| given_up.is_none()) {
                 return self.commit_late(late, action, work).await;
+            }
+            let behind_ms = gate.behind_ms(action);
+            if behind_ms > 0 && self.shared.sqlite.is_none() {
+                let done = self.look_back(behind_ms, work);
+                gate.back(action).await?;
+                return done;
             }
         }
         let done = {

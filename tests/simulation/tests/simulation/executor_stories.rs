@@ -3,11 +3,13 @@
 use crate::faults::{Fault, Mishap, Planned};
 use crate::promises;
 use crate::report::report;
-use crate::settings::LEAD_MS;
+use crate::settings::{LEAD_MS, Shape};
 use crate::stories::{TWELVE_SECONDS, at, simulate};
-use carillon_protocol::RunStatus;
+use crate::world::Setup;
+use carillon::domain::{LogId, Reason};
+use carillon_protocol::{RunKey, RunStatus};
 use carillon_simulation::executor::Stopped;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Seeds that tell each story: chance decides who is hit.
 const SEEDS: u64 = 4;
@@ -80,8 +82,17 @@ fn a_busy_executor_delays_runs_and_loses_none() {
 /// An executor without a handler that it had: its runs go to the other.
 #[test]
 fn a_handler_that_is_missing_after_a_restart_is_found_elsewhere() {
-    let plan = [at(20_000, Fault::Befalls { executor: 0, mishap: Mishap::Lacks, down: 42_000 })];
-    keeps_all(TWELVE_SECONDS, "executor-0-1 starts", &plan);
+    let lacks = |unsaid| Fault::Befalls { executor: 0, mishap: Mishap::Lacks { unsaid }, down: 42_000 };
+    keeps_all(TWELVE_SECONDS, "executor-0-1 starts", &[at(20_000, lacks(false))]);
+    keeps_all(LEAD_MS, "HandlerMissing by executor-0-1", &[at(20_000, lacks(true))]);
+}
+
+/// Dispatches that reach an executor while it drains go to another.
+#[test]
+fn what_an_executor_refuses_on_leaving_goes_to_another() {
+    let mut plan = in_turn(&Mishap::Drain, 12_000, 500);
+    plan.push(at(8_000, Fault::Overtaken { per_mille: 800, down: 62_000 }));
+    keeps_all(LEAD_MS, "ShuttingDown by", &plan);
 }
 
 /// Executors that stand still, for less and for more than their lease.
@@ -89,6 +100,30 @@ fn a_handler_that_is_missing_after_a_restart_is_found_elsewhere() {
 fn a_paused_executor_starts_nothing_that_was_given_away() {
     keeps_all(TWELVE_SECONDS, "STARTS", &in_turn(&Mishap::Freeze, 17_000, 4_000));
     keeps_all(TWELVE_SECONDS, "STARTS", &in_turn(&Mishap::Freeze, 17_000, 14_000));
+}
+
+/// An executor that reaches nobody stops what it runs before the nodes give that to another, serial runs too.
+#[test]
+fn what_runs_without_contact_is_stopped_before_it_is_repeated() {
+    let plan = [at(16_000, Fault::Island { executor: 0, down: 58_000 })];
+    let shape = Shape { long_runs: true, ..Shape::default() };
+    let mut repeated = 0;
+    for seed in 0..2 * SEEDS {
+        let faults = Some(plan.to_vec());
+        let world = crate::simulate(&Setup { shape: shape.clone(), faults, ..Setup::of(seed) });
+        let broken = promises::check(&world);
+        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+        let stops = world.ledger.stops();
+        let stopped = stops.iter().filter(|stop| stop.how == Stopped::Ended(RunStatus::Abandoned));
+        let starts: HashSet<RunKey> = world.ledger.starts().iter().map(|start| start.key).collect();
+        let is_repeated = |key: &RunKey| {
+            let end = world.store.inspect(|state| state.ends.get(&(LogId(key.0), key.1)).copied());
+            let given_up = end.is_some_and(|end| end.reason == Reason::OutcomeUnknown);
+            given_up && starts.contains(&RunKey(key.0, key.1 + 1))
+        };
+        repeated += stopped.map(|stop| stop.key).filter(is_repeated).count();
+    }
+    assert!(repeated > 2, "{repeated} runs were given up and repeated");
 }
 
 /// What was synced is there after a loss of power; results that were not come from runs that nobody was told of.

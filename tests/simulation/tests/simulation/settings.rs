@@ -30,6 +30,8 @@ pub struct Shape {
     pub misfire_after_ms: i64,
     /// The one of the first tenant's executors that is of the release before.
     pub older_executor: Option<usize>,
+    /// Whether the first tenant has tasks whose runs take longer than an executor may be silent.
+    pub long_runs: bool,
 }
 
 impl Default for Shape {
@@ -43,6 +45,7 @@ impl Default for Shape {
             ahead_ms: AHEAD_MS,
             misfire_after_ms: MISFIRE_AFTER_MS,
             older_executor: None,
+            long_runs: false,
         }
     }
 }
@@ -77,6 +80,7 @@ impl Shape {
             older_executor: dice
                 .happens("two releases side by side", 150)
                 .then(|| dice.between("which is of the release before", 0, 1) as usize),
+            long_runs: dice.happens("long runs", 250),
         }
     }
 

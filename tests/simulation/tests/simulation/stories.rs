@@ -434,6 +434,18 @@ fn nothing_waits_for_the_answer_of_an_executor_that_others_stop_runs_at() {
     );
 }
 
+/// The node that takes a result reads its row as it was a moment ago: the executor sends the result again until it is committed.
+#[test]
+fn a_result_whose_row_is_read_too_old_is_sent_again() {
+    let behind = |node| at(12_000, Fault::Behind { node, up_to: 1_500, down: 60_000 });
+    for seed in 0..SEEDS / 2 {
+        let world = simulate(seed, SHORT_LEAD_MS, &[behind(0), behind(1)]);
+        let broken = promises::check(&world);
+        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+        assert!(!world.trace.about("answered Again", 1).is_empty(), "seed {seed}: nothing was read too old");
+    }
+}
+
 /// What could not be marked while the database was away goes out when it is back. It is not marked as of the first try, whose
 /// message nobody would accept any more, and left to the reaper.
 #[test]

@@ -1,7 +1,8 @@
 //! The tasks of a simulation, and the management API's way of changing one.
 
 use crate::node::{Leaves, SimNode, SimParts};
-use carillon::definitions::{TaskDefinitions, change_of};
+use crate::settings::Shape;
+use carillon::definitions::{NotRevoked, TaskDefinitions, change_of};
 use carillon::domain::task::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, MisfireStrategy, ParentLink, ParentOutcome,
     Routing, ScheduleKind, TaskSpec,
@@ -12,8 +13,17 @@ use carillon_simulation::SimStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Every task: each stands for a policy.
-pub fn specs() -> Vec<TaskSpec> {
+/// Every task of the first tenant.
+pub fn specs(shape: &Shape) -> Vec<TaskSpec> {
+    let mut specs = short_specs();
+    if shape.long_runs {
+        specs.extend(long_specs());
+    }
+    specs
+}
+
+/// Each stands for a policy.
+fn short_specs() -> Vec<TaskSpec> {
     let task = |name: &str, handler: &str, cron: &str| {
         let [name, handler, cron] = [name, handler, cron].map(str::to_owned);
         TaskSpec { name, handler, schedule: ScheduleKind::Cron, cron, ..TaskSpec::default() }
@@ -68,6 +78,25 @@ pub fn specs() -> Vec<TaskSpec> {
     ]
 }
 
+/// Tasks whose runs take longer than an executor may be silent.
+fn long_specs() -> Vec<TaskSpec> {
+    let task = |name: &str, cron: &str| TaskSpec {
+        name: name.to_owned(),
+        handler: "long".to_owned(),
+        schedule: ScheduleKind::Cron,
+        cron: cron.to_owned(),
+        ..TaskSpec::default()
+    };
+    vec![
+        task("long", "0/15 * * * * ?"),
+        TaskSpec {
+            block_strategy: BlockStrategy::Serial,
+            block_scope: BlockScope::App,
+            ..task("long and serial", "8,48 * * * * ?")
+        },
+    ]
+}
+
 /// The task of a tenant that has but one; of many tenants, each fires less.
 pub fn neighbour(tenants: usize) -> TaskSpec {
     TaskSpec {
@@ -95,8 +124,17 @@ pub struct Answered {
     pub revision: i64,
     /// True time of the answer, ms.
     pub at: i64,
-    /// Logs that it named as running or out of reach.
-    pub named: BTreeSet<LogId>,
+    /// Logs that it named as running.
+    pub running: BTreeSet<LogId>,
+    /// Logs that it named as out of reach.
+    pub unreachable: BTreeSet<LogId>,
+}
+
+impl Answered {
+    /// Whether it named that run at all.
+    pub fn names(&self, log: LogId) -> bool {
+        self.running.contains(&log) || self.unreachable.contains(&log)
+    }
 }
 
 /// Starts, stops or edits a task through a node's task definition service. `None` when the node is not there, or the caller has
@@ -118,7 +156,9 @@ async fn change_by(definitions: &TaskDefinitions<SimStore>, task: TaskId, starte
     let spec = TaskSpec { params: format!("revision {revision}"), ..before.spec.clone() };
     let change = change_of(before, spec, Activity::of(started));
     let not_revoked = definitions.apply(&[], &[change]).await?;
-    let named = not_revoked.iter().flat_map(|not_revoked| not_revoked.running.iter().chain(&not_revoked.unreachable));
-    let named = named.map(|id| LogId(id.parse().expect("an id is a number"))).collect();
-    Ok(Answered { task, revision, at: 0, named })
+    let named = |of: fn(&NotRevoked) -> &Vec<String>| {
+        not_revoked.iter().flat_map(of).map(|id| LogId(id.parse().expect("an id is a number"))).collect()
+    };
+    let (running, unreachable) = (named(|one| &one.running), named(|one| &one.unreachable));
+    Ok(Answered { task, revision, at: 0, running, unreachable })
 }

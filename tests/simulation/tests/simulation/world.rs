@@ -11,7 +11,8 @@ use carillon::dispatch::TransportParts;
 use carillon::domain::quota::Quotas;
 use carillon::domain::{AppId, IdSource, LogId, NodeId, Owner, Run, Status, TaskId, TenantId};
 use carillon::store::{Activity, NewTask};
-use carillon_simulation::executor::{MachineParts, NodeServer};
+use carillon_protocol::RunKey;
+use carillon_simulation::executor::{MachineParts, NodeServer, Start};
 use carillon_simulation::keys::{AppKey, AppKeys};
 use carillon_simulation::random::SeededRandom;
 use carillon_simulation::store::LogRow;
@@ -167,7 +168,7 @@ impl Ground {
             net: self.net.clone(),
             trace: self.trace.clone(),
             ledger: self.ledger.clone(),
-            handlers: ["quick", "slow", "steady", "flaky"].map(str::to_owned).to_vec(),
+            handlers: ["quick", "slow", "steady", "flaky", "long"].map(str::to_owned).to_vec(),
             key: tenant.key(),
             is_older: self.shape.older_executor == Some(index),
         };
@@ -212,7 +213,7 @@ impl Ground {
         self.store.create_tenant(TenantId(id), &name, now).await.unwrap();
         let owner = self.store.create_app(AppId(100 + id), TenantId(id), &name, APP).await.unwrap();
         let (first, specs) = match index {
-            0 => (10, tasks::specs()),
+            0 => (10, tasks::specs(&self.shape)),
             _ => (NEIGHBOUR_TASKS + id, vec![tasks::neighbour(self.shape.tenants)]),
         };
         let mut ids = Vec::new();
@@ -366,25 +367,14 @@ impl World {
                 hit.for_each(|(_, node)| node.gate().take_store_away(until(down)));
             }
             Fault::ReadOnly { down } => self.nodes.iter().for_each(|node| node.gate().make_read_only(until(down))),
-            Fault::Slow { node, up_to, down } => {
-                self.for_a_while(node, down, |gate, on| {
-                    gate.slow_down(if on { up_to } else { 0 });
-                })
-                .await;
-            }
-            Fault::Doubt { node, per_mille, down } => {
-                self.with_chance(node, per_mille, down, Gate::doubt).await;
-            }
-            Fault::LateCommits { node, per_mille, down } => {
-                self.with_chance(node, per_mille, down, Gate::commit_late).await;
-            }
-            Fault::GivenUp { node, per_mille, down } => {
-                self.with_chance(node, per_mille, down, Gate::give_up).await;
-            }
-            Fault::Deadlocks { node, per_mille, down } => {
-                self.with_chance(node, per_mille, down, Gate::deadlock).await;
-            }
+            Fault::Slow { .. }
+            | Fault::Behind { .. }
+            | Fault::Doubt { .. }
+            | Fault::LateCommits { .. }
+            | Fault::GivenUp { .. }
+            | Fault::Deadlocks { .. } => self.trouble_statements(&fault).await,
             Fault::LostCommits { .. } => {}
+            Fault::Wall { node, by } => self.nodes[node].clock().machine().set_wall(by * 1_000),
             Fault::Lag { node, lag_us } => self.nodes[node].clock().set_lag(lag_us),
             Fault::Drift { node, ppm, down } => self.drift(node, ppm, down).await,
             Fault::ClockSet { by, undone_after } => {
@@ -408,6 +398,27 @@ impl World {
                 self.change(task, self.tasks()[task], true).await;
             }
             Fault::Burst { tenant, runs } => self.burst(tenant, runs).await,
+        }
+    }
+
+    /// What is wrong with the statements of one node for a while.
+    async fn trouble_statements(&self, fault: &Fault) {
+        match *fault {
+            Fault::Slow { node, up_to, down } => {
+                self.for_a_while(node, down, |gate, on| gate.slow_down(if on { up_to } else { 0 })).await;
+            }
+            Fault::Behind { node, up_to, down } => {
+                self.for_a_while(node, down, |gate, on| gate.fall_behind(if on { up_to } else { 0 })).await;
+            }
+            Fault::Doubt { node, per_mille, down } => self.with_chance(node, per_mille, down, Gate::doubt).await,
+            Fault::LateCommits { node, per_mille, down } => {
+                self.with_chance(node, per_mille, down, Gate::commit_late).await;
+            }
+            Fault::GivenUp { node, per_mille, down } => self.with_chance(node, per_mille, down, Gate::give_up).await,
+            Fault::Deadlocks { node, per_mille, down } => {
+                self.with_chance(node, per_mille, down, Gate::deadlock).await;
+            }
+            _ => {}
         }
     }
 
@@ -482,8 +493,8 @@ impl World {
     fn note_answer(&self, answered: Answered, started: bool) {
         let answered = Answered { at: self.time.now_ms(), ..answered };
         self.trace.add(format!(
-            "task {} change to revision {} (started {started}) answered, naming {:?}",
-            answered.task, answered.revision, answered.named
+            "task {} change to revision {} (started {started}) answered, naming {:?} as running, {:?} as out of reach",
+            answered.task, answered.revision, answered.running, answered.unreachable
         ));
         self.answers.lock().unwrap().push(answered);
     }
@@ -504,7 +515,11 @@ impl World {
         let since = now - CALM_MS + STUCK_AFTER_MS;
         let turns_since = self.time.now_ms() - TURN_WITHIN_MS;
         let starts = self.ledger.starts();
-        let moving: BTreeSet<TaskId> = starts.iter().filter(|start| start.at > turns_since).map(|s| s.task).collect();
+        let ended: BTreeSet<RunKey> = self.ledger.stops().into_iter().map(|stop| stop.key).collect();
+        let has_its_turn = |start: &&Start| start.at > turns_since || !ended.contains(&start.key);
+        let moving: BTreeSet<TaskId> = starts.iter().filter(has_its_turn).map(|start| start.task).collect();
+        let going: BTreeSet<LogId> =
+            starts.iter().map(|start| start.key).filter(|key| !ended.contains(key)).map(|key| LogId(key.0)).collect();
         let found = self.store.inspect(|state| {
             // While others of its task have their turn, a run may wait for its own; executors keep what was handed to them before
             // the clock was set back.
@@ -512,7 +527,8 @@ impl World {
             let ahead = state.logs.values().map(|row| &row.run).filter(|run| is_ahead(run)).map(|run| run.task_id);
             let busy: BTreeSet<TaskId> = moving.iter().copied().chain(ahead).collect();
             let waits = |task| busy.contains(&task) && state.tasks[&task].view.spec.needs_permit();
-            let is_late = |run: &Run| !run.status.is_terminal() && run.due_time < since;
+            // What its handler works on does not stand still.
+            let is_late = |run: &Run| !run.status.is_terminal() && run.due_time < since && !going.contains(&run.id);
             // A parent waits for the last of its shards, which may be tried again later.
             let open = |run: &&Run| !run.status.is_terminal() && !is_late(run);
             let parents: BTreeSet<LogId> =

@@ -40,6 +40,8 @@ pub enum Fault {
     ReadOnly { down: i64 },
     /// Each statement of a node takes up to so long.
     Slow { node: usize, up_to: i64, down: i64 },
+    /// A node reads rows of results as they were up to so long ago.
+    Behind { node: usize, up_to: i64, down: i64 },
     /// What the database does is reported as failed, so many per mille.
     Doubt { node: usize, per_mille: i64, down: i64 },
     /// What the database does is reported as failed and carried out only then, so many per mille.
@@ -52,6 +54,8 @@ pub enum Fault {
     LostCommits { last: i64 },
     /// A node's clock lags by so much from now on, µs.
     Lag { node: usize, lag_us: i64 },
+    /// The wall clock of a node's machine is ahead of true time by so much from now on, behind if that is negative.
+    Wall { node: usize, by: i64 },
     /// The crystal of a node's machine is off by so many parts per million from now on, and a time service slews the clock that it
     /// steers for so long.
     Drift { node: usize, ppm: i64, down: i64 },
@@ -95,6 +99,7 @@ impl Planned {
             | Fault::StoreAway { down, .. }
             | Fault::ReadOnly { down }
             | Fault::Slow { down, .. }
+            | Fault::Behind { down, .. }
             | Fault::Doubt { down, .. }
             | Fault::LateCommits { down, .. }
             | Fault::GivenUp { down, .. }
@@ -105,7 +110,11 @@ impl Planned {
             Fault::CrashAtCommit { down, .. } => self.at + COMMITS_WITHIN_MS + down,
             Fault::LostCommits { .. } => self.at + SWITCH_OVER_MS,
             Fault::ClockSet { undone_after, .. } => self.at + undone_after.unwrap_or(0),
-            Fault::Lag { .. } | Fault::Edit { .. } | Fault::HalfEdit { .. } | Fault::Burst { .. } => self.at,
+            Fault::Lag { .. }
+            | Fault::Wall { .. }
+            | Fault::Edit { .. }
+            | Fault::HalfEdit { .. }
+            | Fault::Burst { .. } => self.at,
         }
     }
 
@@ -114,6 +123,7 @@ impl Planned {
         !matches!(
             self.fault,
             Fault::Lag { .. }
+                | Fault::Wall { .. }
                 | Fault::Drift { .. }
                 | Fault::Befalls { mishap: Mishap::Drift { .. }, .. }
                 | Fault::Edit { .. }
@@ -126,16 +136,19 @@ impl Planned {
 
     /// Whether it hits executors alone, or the ways to them.
     pub fn hits_executors(&self) -> bool {
-        matches!(
-            self.fault,
-            Fault::Loss { .. }
-                | Fault::Cut { .. }
-                | Fault::Island { .. }
-                | Fault::Kill { .. }
-                | Fault::Befalls { .. }
-                | Fault::Doubled { .. }
-                | Fault::Overtaken { .. }
-        )
+        let hits_one = self.executor().is_some();
+        hits_one || matches!(self.fault, Fault::Loss { .. } | Fault::Doubled { .. } | Fault::Overtaken { .. })
+    }
+
+    /// The executor that alone is hit by it, with the ways to it.
+    pub fn executor(&self) -> Option<usize> {
+        match self.fault {
+            Fault::Cut { executor, .. }
+            | Fault::Island { executor, .. }
+            | Fault::Kill { executor, .. }
+            | Fault::Befalls { executor, .. } => Some(executor),
+            _ => None,
+        }
     }
 
     /// The node that alone is hit by it, without a fault of anything else.

@@ -16,8 +16,8 @@ pub enum Mishap {
     LeavesUnheard,
     /// A new process takes no more than so many runs.
     Busy { held_max: usize },
-    /// A new process lacks some handlers.
-    Lacks,
+    /// A new process lacks some handlers. `unsaid`: though it registers with them.
+    Lacks { unsaid: bool },
     /// It stands still (SIGSTOP).
     Freeze,
     /// Its machine loses its power: of what was written and not synced there is a part.
@@ -50,7 +50,7 @@ pub fn choose(dice: &Dice, name: &str) -> Mishap {
     match pick("mishap", 0, 9) {
         0 => Mishap::Drain,
         1 => Mishap::Busy { held_max: pick("room", 1, 20) as usize },
-        2 => Mishap::Lacks,
+        2 => Mishap::Lacks { unsaid: dice.happens(&format!("{name}: says that it has them"), 500) },
         3 => Mishap::Freeze,
         4 => Mishap::PowerLoss,
         5 => Mishap::JournalLost,
@@ -84,11 +84,11 @@ impl World {
                 executor.limit(ROOM.0, ROOM.1);
                 executor.kill();
             }
-            Mishap::Lacks => {
-                executor.lack(&LACKING);
+            Mishap::Lacks { unsaid } => {
+                executor.lack(&LACKING, *unsaid);
                 restart(executor);
                 over().await;
-                executor.lack(&[]);
+                executor.lack(&[], false);
                 executor.kill();
             }
             Mishap::Freeze => return executor.pause(self.time.now_ms() + down),
@@ -137,7 +137,10 @@ impl fmt::Display for Mishap {
             Self::Drain => write!(f, "is asked to end, and is back"),
             Self::LeavesUnheard => write!(f, "is asked to end, and its results are swallowed"),
             Self::Busy { held_max } => write!(f, "restarts and takes {held_max} runs at most"),
-            Self::Lacks => write!(f, "restarts and lacks the handlers {LACKING:?}"),
+            Self::Lacks { unsaid } => {
+                let unsaid = if *unsaid { ", with which it registers" } else { "" };
+                write!(f, "restarts and lacks the handlers {LACKING:?}{unsaid}")
+            }
             Self::Freeze => write!(f, "stands still"),
             Self::PowerLoss => write!(f, "loses its power"),
             Self::JournalLost => write!(f, "dies and loses its journal"),

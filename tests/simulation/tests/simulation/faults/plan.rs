@@ -28,8 +28,17 @@ pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec
         let at = dice.between("when the clock is set", from, to);
         planned.push(Planned { at, fault: clock_set(dice) });
     }
+    if shape.long_runs && dice.happens("an executor is cut off for long", 600) {
+        planned.push(long_island(dice, shape, from));
+    }
     if dice.happens("a node's clock is slewed", 300) {
         planned.push(drift(dice, shape, from, to));
+    }
+    if dice.happens("a node reads what was", 200) {
+        planned.push(behind(dice, shape, from, to));
+    }
+    if dice.happens("a node's wall clock is set", 250) {
+        planned.push(wall_set(dice, shape, from, to));
     }
     if dice.happens("nodes die of commits", 350) {
         let count = dice.between("how many die of commits", 1, 3);
@@ -56,6 +65,30 @@ fn crash_at_commit(dice: &Dice, shape: &Shape, number: i64, when: Range<i64>, ta
     };
     let crash = Planned { at, fault: Fault::CrashAtCommit { node, kinds: kinds as usize, down } };
     std::iter::once(crash).chain(change.map(|fault| Planned { at: at + 1, fault })).collect()
+}
+
+/// By little, or by more than lies between a dispatch and its result.
+fn behind(dice: &Dice, shape: &Shape, from: i64, to: i64) -> Planned {
+    let node = dice.between("who reads what was", 0, shape.nodes as i64 - 1) as usize;
+    let up_to = dice.between("how old it is", 20, 6_000);
+    let down = dice.between("for how long it reads that", 3_000, 20_000);
+    Planned { at: dice.between("when it reads what was", from, to), fault: Fault::Behind { node, up_to, down } }
+}
+
+/// By some seconds, or by hours.
+fn wall_set(dice: &Dice, shape: &Shape, from: i64, to: i64) -> Planned {
+    let node = dice.between("whose wall clock is set", 0, shape.nodes as i64 - 1) as usize;
+    let most = if dice.happens("it is set far", 500) { 3 * 3_600_000 } else { 30_000 };
+    let by = dice.between("by how much the wall clock is set", -most, most);
+    Planned { at: dice.between("when the wall clock is set", from, to), fault: Fault::Wall { node, by } }
+}
+
+/// An executor reaches nobody until what it ran is given up, and repeated elsewhere.
+fn long_island(dice: &Dice, shape: &Shape, from: i64) -> Planned {
+    let executor = dice.between("who is cut off for long", 0, shape.own_executors as i64 - 1) as usize;
+    let (at, down) =
+        (dice.between("when it is cut off", from, 30_000), dice.between("how long it is cut off", 42_000, 60_000));
+    Planned { at, fault: Fault::Island { executor, down } }
 }
 
 /// As much as is allowed for, either way.

@@ -53,6 +53,9 @@ impl fmt::Display for Fault {
             Self::Slow { node, up_to, down } => {
                 write!(f, "statements of node {node} take up to {up_to} ms for {}", s(down))
             }
+            Self::Behind { node, up_to, down } => {
+                write!(f, "node {node} reads rows of results as they were up to {up_to} ms ago for {}", s(down))
+            }
             Self::Doubt { node, per_mille, down } => {
                 write!(f, "{per_mille} ‰ of node {node}'s statements are done and reported as failed for {}", s(down))
             }
@@ -67,6 +70,9 @@ impl fmt::Display for Fault {
             }
             Self::LostCommits { last } => write!(f, "a standby takes over without the last {}", s(last)),
             Self::Lag { node, lag_us } => write!(f, "the clock of node {node} lags by {lag_us} µs from now on"),
+            Self::Wall { node, by } => {
+                write!(f, "the wall clock of node {node} is {by} ms ahead of true time from now on")
+            }
             Self::Drift { node, ppm, down } => {
                 write!(f, "node {node} drifts by {ppm} ppm from now on, its steered clock slewed for {}", s(down))
             }

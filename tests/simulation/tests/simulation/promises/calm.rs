@@ -1,7 +1,7 @@
 //! When nothing is out of order: what a fault may have done to a run, and what not.
 
 use super::{Evidence, WEAKENED_MS};
-use crate::faults::{Fault, Planned};
+use crate::faults::{Fault, Mishap, Planned};
 use crate::operations::Intended;
 use crate::settings::{ABANDON_AFTER_MS, HEARTBEAT_MS, LOADER_MS, OFFLINE_AFTER_MS};
 use crate::world::MENDED_AT_MS;
@@ -29,6 +29,7 @@ fn felt_for(fault: &Fault) -> i64 {
         Fault::StoreAway { .. }
         | Fault::ReadOnly { .. }
         | Fault::Slow { .. }
+        | Fault::Behind { .. }
         | Fault::Doubt { .. }
         | Fault::LateCommits { .. }
         | Fault::GivenUp { .. }
@@ -36,6 +37,7 @@ fn felt_for(fault: &Fault) -> i64 {
         Fault::LostCommits { .. } | Fault::ClockSet { .. } => WEAKENED_MS,
         // These disturb nothing.
         Fault::Lag { .. }
+        | Fault::Wall { .. }
         | Fault::Drift { .. }
         | Fault::Edit { .. }
         | Fault::HalfEdit { .. }
@@ -44,6 +46,9 @@ fn felt_for(fault: &Fault) -> i64 {
         | Fault::Burst { .. } => 0,
     }
 }
+
+/// An executor that drains stops what takes longer, and has delivered what came of it, within this time, ms.
+const DRAINS_MS: i64 = 37_000;
 
 /// A node that is stopped has left within this time, and one that is started has joined, ms.
 const LEAVES_MS: i64 = 5_000;
@@ -75,15 +80,14 @@ impl Evidence<'_> {
     /// Nobody believes that an executor of the release before is gone until it would have stopped by itself.
     fn felt_for(&self, planned: &Planned) -> i64 {
         let patience = ABANDON_AFTER_MS + 2 * OFFLINE_AFTER_MS;
-        let is_in_doubt = self.world.shape.older_executor.is_some_and(|older| match planned.fault {
-            Fault::Cut { executor, .. }
-            | Fault::Island { executor, .. }
-            | Fault::Kill { executor, .. }
-            | Fault::Befalls { executor, .. } => executor == older,
-            Fault::Loss { .. } => true,
-            _ => false,
+        let is_in_doubt = self.world.shape.older_executor.is_some_and(|older| {
+            planned.executor().map_or(matches!(planned.fault, Fault::Loss { .. }), |executor| executor == older)
         });
-        felt_for(&planned.fault) + if is_in_doubt { patience } else { 0 }
+        let drains = matches!(
+            planned.fault,
+            Fault::Befalls { mishap: Mishap::Drain | Mishap::LeavesUnheard, .. } if self.world.shape.long_runs
+        );
+        felt_for(&planned.fault) + if is_in_doubt { patience } else { 0 } + if drains { DRAINS_MS } else { 0 }
     }
 
     /// A node that is stopped in good order is missed only when no other is there (P7).
@@ -99,6 +103,18 @@ impl Evidence<'_> {
     /// Whether nothing was out of order in this time (epoch ms), nor shortly before.
     pub fn is_calm(&self, from: i64, until: i64) -> bool {
         self.has_begun(from) && self.disturbances(from, until).next().is_none()
+    }
+
+    /// The same for one tenant: what befalls executors of others is none of its concern.
+    pub fn is_calm_for(&self, tenant: TenantId, from: i64, until: i64) -> bool {
+        self.has_begun(from) && !self.disturbances(from, until).any(|planned| self.may_concern(planned, tenant))
+    }
+
+    fn may_concern(&self, planned: &Planned, tenant: TenantId) -> bool {
+        planned.executor().is_none_or(|executor| {
+            let mut owners = self.world.tenants.iter().filter(|of| of.executors.contains(&executor));
+            owners.any(|of| of.owner.tenant_id == tenant)
+        })
     }
 
     /// Whether nothing was out of order but the database's clock.

@@ -44,7 +44,7 @@ impl Evidence<'_> {
         let shown = row.finished_at.max(run.due_time);
         let from = self.in_memory_from(run.fire_time, self.clock.first(run.fire_time)) - BEFORE_MS;
         let until = self.clock.last(shown);
-        let calm = self.is_calm(from, until) && !self.is_held_back(run.tenant_id, from, until);
+        let calm = self.is_calm_for(run.tenant_id, from, until) && !self.is_held_back(run.tenant_id, from, until);
         let is = |holds: bool, objection: &'static str| (!holds).then_some(objection);
         let retried = run.failures > spec.max_retries;
         match (run.status, run.reason) {
@@ -134,7 +134,7 @@ impl Evidence<'_> {
         if by_itself || by_change || goes_on || row.run.is_parent() {
             return;
         }
-        if self.is_calm(from - BEFORE_MS, end.at) {
+        if self.is_calm_for(row.run.tenant_id, from - BEFORE_MS, end.at) {
             let detail = format!("attempt {attempt} of task {}, {from} to {}: {end:?}", row.run.task_id, end.at);
             self.breaks("P2 no attempt is given up without need", Some(log), detail);
         }

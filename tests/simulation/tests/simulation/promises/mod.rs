@@ -7,6 +7,7 @@ mod fates;
 mod leftovers;
 mod memory;
 mod missed;
+mod named;
 mod punctuality;
 mod results;
 mod tenants;
@@ -136,6 +137,7 @@ impl Evidence<'_> {
         self.acknowledged_results_stay();
         self.no_result_is_lost();
         self.old_definitions_start_nothing();
+        self.only_what_must_be_is_named();
         self.turns_are_kept();
         self.bounds_are_kept();
         self.permits_are_used();
@@ -423,7 +425,7 @@ impl Evidence<'_> {
                     "revision {} attempt {} started at {}; revision {} was answered at {}",
                     hand.revision, key.1, start.at, answered.revision, answered.at
                 );
-                if !answered.named.contains(&LogId(key.0)) {
+                if !answered.names(LogId(key.0)) {
                     self.breaks("P6 an old definition starts nothing", Some(LogId(key.0)), detail);
                 } else if hand.at > answered.at {
                     self.breaks("P6 a named run is not dispatched again", Some(LogId(key.0)), detail);

@@ -50,7 +50,7 @@ impl Evidence<'_> {
             if self.is_held_back(run.tenant_id, due_at, if is_bounded { start.at } else { due_at }) {
                 continue;
             }
-            if self.is_calm(self.in_memory_from(start.due_time, due_at), until) {
+            if self.is_calm_for(run.tenant_id, self.in_memory_from(start.due_time, due_at), until) {
                 self.breaks("P3 a fire with no fault near it starts on time", Some(run.id), detail);
             } else if !is_bounded && self.lies_with_its_executor_while_the_database_is_away(&start) {
                 self.breaks("P9 executors start what they hold while the database is away", Some(run.id), detail);
