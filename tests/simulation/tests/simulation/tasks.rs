@@ -149,11 +149,26 @@ pub async fn change(
     node.serve_for(leaves, work).await
 }
 
+/// The schedule of a revision: every other edit fires half as often as before, or twice as often.
+fn cron_of(before: &str, revision: i64) -> String {
+    let every = |seconds: &str| -> Option<(i64, String)> {
+        let (step, rest) = seconds.split_once(' ')?;
+        let step = if step == "*" { 1 } else { step.strip_prefix("0/")?.parse().ok()? };
+        Some((step, rest.to_owned()))
+    };
+    match every(before) {
+        Some((step, rest)) if revision % 4 == 2 => format!("0/{} {rest}", 2 * step),
+        Some((step, rest)) if revision % 4 == 0 && step % 2 == 0 => format!("0/{} {rest}", step / 2),
+        _ => before.to_owned(),
+    }
+}
+
 async fn change_by(definitions: &TaskDefinitions<SimStore>, task: TaskId, started: bool) -> Result<Answered> {
     let gone = || StoreError::new(StoreErrorKind::NotFound, "change a task", "no such task");
     let before = definitions.find(task).await?.ok_or_else(gone)?;
     let revision = before.revision + 1;
-    let spec = TaskSpec { params: format!("revision {revision}"), ..before.spec.clone() };
+    let cron = if started { cron_of(&before.spec.cron, revision) } else { before.spec.cron.clone() };
+    let spec = TaskSpec { params: format!("revision {revision}"), cron, ..before.spec.clone() };
     let change = change_of(before, spec, Activity::of(started));
     let not_revoked = definitions.apply(&[], &[change]).await?;
     let named = |of: fn(&NotRevoked) -> &Vec<String>| {

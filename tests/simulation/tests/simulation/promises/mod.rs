@@ -175,11 +175,10 @@ impl Evidence<'_> {
             by_task.entry(change.task).or_default().push(change);
         }
         for (task, changes) in by_task {
-            let spec = &changes[0].spec;
             // A delay counts from ends, and restarts with every edit: `turns.rs` checks it.
-            if spec.schedule != ScheduleKind::FixedDelay {
-                for (from, until) in active(&changes) {
-                    self.fires_have_rows(task, spec, from, until);
+            for (by, until) in active(&changes) {
+                if by.spec.schedule != ScheduleKind::FixedDelay {
+                    self.fires_have_rows(task, &by.spec, by.from, until);
                 }
             }
         }
@@ -446,19 +445,16 @@ fn says_unstarted(end: &End) -> bool {
     by_reason || dropped || refused
 }
 
-/// When a task fired, as spans between changes that only edited it.
-fn active<'a>(changes: &[&'a Redefinition]) -> Vec<(i64, &'a Redefinition)> {
+/// When a task fired by which schedule, as spans between changes that left it alone: the first definition of each, and what ended it.
+fn active<'a>(changes: &[&'a Redefinition]) -> Vec<(&'a Redefinition, &'a Redefinition)> {
     let mut spans = Vec::new();
-    let mut open: Option<i64> = None;
+    let mut open: Option<&Redefinition> = None;
     for change in changes {
-        match (open, change.started) {
-            (None, true) => open = Some(change.from),
-            (Some(from), false) => {
-                spans.push((from, *change));
-                open = None;
-            }
-            _ => {}
+        if change.started && open.is_some_and(|by| by.spec.cron == change.spec.cron) {
+            continue;
         }
+        spans.extend(open.take().map(|by| (by, *change)));
+        open = change.started.then_some(*change);
     }
     spans
 }
