@@ -94,12 +94,13 @@ impl SqlStore {
         let Some(last) = rate.behind(after) else { return Ok(()) };
         let priority = of_urgent().map(|request| request.priority).max().unwrap_or(0);
         let values = [tenant.into(), priority.into(), after.into(), (last + 1).into(), (urgent.len() as u64).into()];
-        let line = tx.query(&RATE_LINE, values).await?;
+        let line: Vec<DelayedRun> = tx.query(&RATE_LINE, values).await?;
+        // Those that are found wait on, wherever they stand then.
+        let still_wait = line.iter().map(|one| one.priority).chain(of_urgent().map(|request| request.priority)).min();
         let found = line.len();
         let moved = rate_limit::overtake(requests, slots, urgent, line, (per_minute, &mut *rate));
         if found < urgent.len() {
-            let still_wait = moved.iter().map(|one| one.priority).chain(of_urgent().map(|request| request.priority));
-            rate.found_none_below(still_wait.min().unwrap_or(priority));
+            rate.found_none_below(still_wait.unwrap_or(priority));
         }
         if moved.is_empty() {
             return Ok(());
