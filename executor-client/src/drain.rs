@@ -8,7 +8,8 @@
 //! 4. Results are delivered. Those that no node accepts until the drain time-out stay in the journal: the next process
 //!    that starts over it delivers them.
 //! 5. The heartbeat ends and the executor unregisters, naming the runs whose results it could not deliver: they have not
-//!    vanished with it.
+//!    vanished with it. Held runs that no node has taken back by then are journalled as not started: the nodes could not tell
+//!    them from runs that have begun.
 
 use crate::member::Member;
 use crate::sync::{lock, until};
@@ -31,6 +32,9 @@ const THREADS_LIMIT: Duration = Duration::from_secs(5);
 /// Message of a run that could not be stopped.
 const DOES_NOT_STOP: &str = "given up: the executor shut down, and the handler or a blocking part of it did not stop; \
                              it ends with the process at the latest";
+
+/// Message of a held run that no node took back.
+const NOT_TAKEN_BACK: &str = "not started: the executor shut down, and no node that it could reach took the run back";
 
 /// Polling interval for runs that do not stop.
 const LOOK_LONG: Duration = Duration::from_millis(100);
@@ -79,7 +83,10 @@ pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle)
     heartbeat.abort();
     // With what no node has taken back so far.
     let held = lock(&member.giving_back).clone();
-    sign_off(member, &held, &undelivered, GIVE_BACK_LIMIT / 2).await;
+    if !sign_off(member, &held, &undelivered, GIVE_BACK_LIMIT / 2).await && !held.is_empty() {
+        tracing::warn!(runs = held.len(), "executor.not_given_back: the journal keeps that they have not started");
+        runs.end_dropped(&held, NOT_TAKEN_BACK);
+    }
     tracing::info!("executor.drained");
 }
 

@@ -290,6 +290,14 @@ impl Runs {
         held
     }
 
+    /// Makes results of runs that were dropped, and that no node has taken back.
+    pub(crate) fn end_dropped(&self, keys: &[RunKey], why: &str) {
+        let cluster_ms = self.clock.now_ms().unwrap_or(0);
+        for batch in keys.chunks(LOCK_BATCH) {
+            self.change(|table| batch.iter().for_each(|key| table.end_dropped(*key, why, cluster_ms)));
+        }
+    }
+
     /// Fetches the results that have come in since the last call.
     pub(crate) fn take_finished(&self) -> Vec<RunResult> {
         let mut table = lock(&self.table);

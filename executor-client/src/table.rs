@@ -217,17 +217,14 @@ impl Table {
         *state = State::Unacknowledged(Some(at));
         self.counts.held -= 1;
         self.counts.unacknowledged += 1;
-        self.finished.push(RunResult {
-            log: key.0,
-            attempt: key.1,
-            status,
-            message,
-            output: String::new(),
-            started_at: 0,
-            finished_at: cluster_us.div_euclid(1_000),
-            due_time: 0,
-        });
+        self.finished.push(unstarted(key, status, message, cluster_us.div_euclid(1_000)));
         self.forget_wait(run, at);
+    }
+
+    /// Makes a result of a run that a shutdown has dropped.
+    pub(crate) fn end_dropped(&mut self, key: RunKey, message: &str, cluster_ms: i64) {
+        self.restore(key);
+        self.finished.push(unstarted(key, RunStatus::NotStarted, message.to_owned(), cluster_ms));
     }
 
     /// Takes the result of a running run. Ignored when it was ended by force before.
@@ -245,7 +242,7 @@ impl Table {
         }
     }
 
-    /// A result from the journal of an earlier process.
+    /// A result that no run in this table ends with: from the journal of an earlier process, or of a run that was dropped.
     pub(crate) fn restore(&mut self, key: RunKey) {
         if self.live.insert(key, State::Unacknowledged(None)).is_none() {
             self.counts.unacknowledged += 1;
@@ -386,4 +383,9 @@ impl Table {
         }
         tasks.iter().filter(|id| busy.remove(id)).copied().collect()
     }
+}
+
+fn unstarted(key: RunKey, status: RunStatus, message: String, finished_at: i64) -> RunResult {
+    let (log, attempt, output) = (key.0, key.1, String::new());
+    RunResult { log, attempt, status, message, output, started_at: 0, finished_at, due_time: 0 }
 }

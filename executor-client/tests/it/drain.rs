@@ -48,9 +48,34 @@ async fn the_last_call_gives_back_what_no_node_has_taken() {
     // One more than it tries before it gives up for the time being: its pauses double.
     node.state().refuse_unregisters = 7;
     running.stopped().await;
-    let state = node.state();
-    assert_eq!(state.unregisters.len(), 1);
-    assert_eq!(state.unregisters[0].held, [RunKey(1, 1)]);
+    assert_eq!(node.state().unregisters.len(), 1);
+    assert_eq!(node.state().unregisters[0].held, [RunKey(1, 1)]);
+
+    let next = Running::registered(builder(&[&node], &journal, &seen), &node).await;
+    next.stopped().await;
+    assert!(node.state().results.is_empty(), "there is nothing left to tell");
+}
+
+/// They could not tell it from a run that has begun.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_process_tells_what_no_node_has_taken_back() {
+    for away in [Mode::Down, Mode::StoreUnavailable] {
+        let node = TestNode::start().await;
+        let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
+        let running = Running::registered(builder(&[&node], &journal, &seen), &node).await;
+        running.dispatch(vec![item(1, "quick", node.now_ms() + 60_000)], &node).await;
+        node.set(away);
+        running.stopped().await;
+        assert!(node.state().results.is_empty() && node.state().unregisters.is_empty());
+
+        node.set(Mode::Normal);
+        let next = Running::registered(builder(&[&node], &journal, &seen), &node).await;
+        let told = node.result(1).expect("before it has registered");
+        assert_eq!((told.attempt, told.status, told.started_at), (1, RunStatus::NotStarted, 0), "{away:?}");
+        assert!(told.finished_at > 0);
+        next.stopped().await;
+        assert_eq!(node.state().results.len(), 1);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
