@@ -1,12 +1,12 @@
 //! Backfills, a few runs at a time, by the node that writes ahead.
 
 use crate::cluster::{Clock, RuleBook};
-use crate::domain::IdSource;
-use crate::store::{BackfillStore, Result, StoreErrorKind};
+use crate::domain::{BackfillId, IdSource};
+use crate::store::{Backfill, BackfillStore, Result, StoreErrorKind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// Backfills that go on at a time.
+/// Backfills that go on in one tick. The next tick takes the next ones, so that those which cannot go on hold up no other.
 const OPEN_MAX: u64 = 100;
 
 /// Writes the runs of backfills.
@@ -16,12 +16,14 @@ pub struct Backfiller<S: ?Sized> {
     ids: Arc<IdSource>,
     rules: Arc<RuleBook>,
     open: AtomicBool,
+    /// The last one that went on.
+    came_to: AtomicI64,
 }
 
 impl<S: BackfillStore + ?Sized> Backfiller<S> {
     /// Over the node's parts.
     pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, ids: Arc<IdSource>, rules: Arc<RuleBook>) -> Self {
-        Self { store, clock, ids, rules, open: AtomicBool::new(false) }
+        Self { store, clock, ids, rules, open: AtomicBool::new(false), came_to: AtomicI64::new(0) }
     }
 
     /// Whether a backfill waits for runs to end.
@@ -29,10 +31,10 @@ impl<S: BackfillStore + ?Sized> Backfiller<S> {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Goes on with every open backfill; returns how many runs it wrote. One that fails is tried again in the next tick, and
+    /// Goes on with the next open backfills, in turn; returns how many runs it wrote. One that fails is tried again in the next tick, and
     /// keeps no other from going on.
     pub async fn tick(&self) -> Result<usize> {
-        let backfills = self.store.open_backfills(OPEN_MAX).await?;
+        let backfills = self.in_turn().await?;
         self.open.store(!backfills.is_empty(), Ordering::Relaxed);
         let now = self.clock.now_ms();
         if self.rules.held_until(now).is_some() {
@@ -49,26 +51,42 @@ impl<S: BackfillStore + ?Sized> Backfiller<S> {
         }
         Ok(written)
     }
+
+    async fn in_turn(&self) -> Result<Vec<Backfill>> {
+        let came_to = BackfillId(self.came_to.load(Ordering::Relaxed));
+        let mut page = self.store.open_backfills(came_to, OPEN_MAX).await?;
+        if page.is_empty() && came_to != BackfillId(0) {
+            page = self.store.open_backfills(BackfillId(0), OPEN_MAX).await?;
+        }
+        let is_last = (page.len() as u64) < OPEN_MAX;
+        let last = page.last().filter(|_| !is_last).map_or(0, |last| last.id.0);
+        self.came_to.store(last, Ordering::Relaxed);
+        Ok(page)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{BackfillId, LogId, NodeId, TaskId, TenantId};
-    use crate::store::{Backfill, StoreError};
+    use crate::domain::{LogId, NodeId, TaskId, TenantId};
+    use crate::store::StoreError;
     use async_trait::async_trait;
 
-    /// Has three backfills, of which the first cannot go on.
-    struct Failing(StoreErrorKind);
+    /// Has backfills up to a number, of which the first so many cannot go on.
+    struct Failing {
+        stuck: i64,
+        all: i64,
+        kind: StoreErrorKind,
+    }
 
     #[async_trait]
     impl BackfillStore for Failing {
-        async fn open_backfills(&self, _: u64) -> Result<Vec<Backfill>> {
-            Ok((1..=3).map(backfill).collect())
+        async fn open_backfills(&self, after: BackfillId, limit: u64) -> Result<Vec<Backfill>> {
+            Ok((after.0 + 1..=self.all).take(limit as usize).map(backfill).collect())
         }
 
         async fn advance(&self, of: &Backfill, _: &(dyn Fn() -> LogId + Sync), _: i64) -> Result<usize> {
-            if of.id.0 == 1 { Err(StoreError::new(self.0, "backfill", "it cannot")) } else { Ok(5) }
+            if of.id.0 <= self.stuck { Err(StoreError::new(self.kind, "backfill", "it cannot")) } else { Ok(5) }
         }
     }
 
@@ -106,9 +124,29 @@ mod tests {
         }
     }
 
-    async fn tick_with(kind: StoreErrorKind) -> Result<usize> {
+    fn over(store: Failing) -> Backfiller<Failing> {
         let (ids, rules) = (Arc::new(IdSource::new(NodeId(1))), Arc::new(RuleBook::new(0, 0)));
-        Backfiller::new(Arc::new(Failing(kind)), Arc::new(Still), ids, rules).tick().await
+        Backfiller::new(Arc::new(store), Arc::new(Still), ids, rules)
+    }
+
+    async fn tick_with(kind: StoreErrorKind) -> Result<usize> {
+        over(Failing { stuck: 1, all: 3, kind }).tick().await
+    }
+
+    #[tokio::test]
+    async fn however_many_cannot_go_on_the_others_do() {
+        let backfiller = over(Failing { stuck: 250, all: 260, kind: StoreErrorKind::Other });
+        let mut written = Vec::new();
+        for _ in 0..6 {
+            written.push(backfiller.tick().await.unwrap());
+            assert!(backfiller.is_open());
+        }
+        assert_eq!(written, [0, 0, 50, 0, 0, 50]);
+        let none = over(Failing { stuck: 0, all: 0, kind: StoreErrorKind::Other });
+        assert!(none.tick().await.unwrap() == 0 && !none.is_open());
+        // The last of a full page was the last one.
+        let full = over(Failing { stuck: 0, all: 100, kind: StoreErrorKind::Other });
+        assert_eq!((full.tick().await.unwrap(), full.tick().await.unwrap()), (500, 500));
     }
 
     #[tokio::test]

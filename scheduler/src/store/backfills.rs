@@ -69,9 +69,11 @@ const COLUMNS: &str = "id, tenant_id, task_id, range_from, range_until, next_at,
 
 #[async_trait]
 impl BackfillStore for SqlStore {
-    async fn open_backfills(&self, limit: u64) -> Result<Vec<Backfill>> {
-        let sql = sql!(format!("SELECT {COLUMNS} FROM backfill WHERE status = 'open' ORDER BY id LIMIT {{1}}"));
-        self.query(ACTION, &sql, [limit.into()]).await
+    async fn open_backfills(&self, after: BackfillId, limit: u64) -> Result<Vec<Backfill>> {
+        let sql = sql!(format!(
+            "SELECT {COLUMNS} FROM backfill WHERE status = 'open' AND id > {{1}} ORDER BY id LIMIT {{2}}"
+        ));
+        self.query(ACTION, &sql, [after.into(), limit.into()]).await
     }
 
     async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> Result<usize> {

@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use carillon_migrations::Migrator;
 use carillon_protocol::sign::random_hex;
 use sea_orm::QueryResult;
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 statements!(
@@ -87,8 +88,8 @@ impl ClusterStore for SqlStore {
         let random = random_hex::<12>()
             .map_err(|error| StoreError::new(StoreErrorKind::Other, "join the cluster", error.to_string()))?;
         let incarnation = network_stack().unwrap_or_default() + &random;
-        for _ in 0..20 {
-            match retrying(|| self.join_once(node, &incarnation)).await {
+        for tries in 0..20 {
+            match retrying(|| self.join_once(node, &incarnation, tries)).await {
                 // Another node took the same number a moment earlier.
                 Err(error) if error.kind() == StoreErrorKind::Duplicate => {}
                 done => return done,
@@ -200,7 +201,8 @@ impl SqlStore {
         self.query("list the leases", &sql, []).await
     }
 
-    async fn join_once(&self, node: &NodeInfo, incarnation: &str) -> Result<Member> {
+    /// The first free number, or after `tries` that others won, one of twice as many for each: they join at the same time.
+    async fn join_once(&self, node: &NodeInfo, incarnation: &str, tries: u32) -> Result<Member> {
         let now = self.now_us().await? / 1_000;
         let tx = self.begin("join the cluster").await?;
         let read = sql!(
@@ -210,9 +212,14 @@ impl SqlStore {
         let heard: Vec<Option<i64>> = tx.query(&sql!("SELECT MAX(heartbeat_at) FROM executor"), []).await?;
         let same_name = known.iter().find(|known| known.name == node.name).map(|known| known.id);
         let has_rested = |known: &&KnownNode| now - known.heartbeat_at.max(known.left_at) > NUMBER_REST_MS;
-        let rested = known.iter().find(has_rested).map(|known| known.id);
-        let unused = || (1..=NODE_NUMBER_MAX).map(NodeId).find(|id| known.iter().all(|known| known.id != *id));
-        let number = same_name.or_else(unused).or(rested);
+        let taken: HashSet<NodeId> = known.iter().map(|known| known.id).collect();
+        let unused = (1..=NODE_NUMBER_MAX).map(NodeId).filter(|id| !taken.contains(id));
+        let rested = known.iter().filter(has_rested).map(|known| known.id);
+        let free: Vec<NodeId> = unused.chain(rested).take(1 << tries.min(10)).collect();
+        let mut hasher = DefaultHasher::new();
+        (incarnation, tries).hash(&mut hasher);
+        let index = (hasher.finish() % free.len().max(1) as u64) as usize;
+        let number = same_name.or_else(|| free.get(index).copied());
         let Some(id) = number else {
             let detail = format!("all {NODE_NUMBER_MAX} node numbers are in use");
             return Err(StoreError::new(StoreErrorKind::Invalid, "join the cluster", detail));

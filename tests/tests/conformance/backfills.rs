@@ -3,7 +3,7 @@
 use crate::fixture::{World, node};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
-use carillon::domain::{LogId, NodeId, Reason, Run, Status, TaskId, TenantId, Transition, Trigger};
+use carillon::domain::{BackfillId, LogId, NodeId, Reason, Run, Status, TaskId, TenantId, Transition, Trigger};
 use carillon::store::{Backfill, LogView, SqlStore, StoreErrorKind, TaskView};
 
 cases!(
@@ -43,7 +43,7 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
     let backfill = backfill(&world, &task, second, 2);
     world.admin.create_backfill(&backfill, world.now).await.unwrap();
     let advance = async || {
-        let open = world.store.open_backfills(10).await.unwrap();
+        let open = world.store.open_backfills(BackfillId(0), 10).await.unwrap();
         let open = open.first()?;
         Some(world.store.advance(open, &|| world.id(), world.now).await.unwrap())
     };
@@ -88,7 +88,7 @@ async fn a_backfill_gives_a_run_to_fires_that_never_ran(world: World) {
     world.admin.create_backfill(&asked, world.now).await.unwrap();
 
     let advance = async |now| {
-        let open = world.store.open_backfills(1).await.unwrap();
+        let open = world.store.open_backfills(BackfillId(0), 1).await.unwrap();
         world.store.advance(&open[0], &|| world.id(), now).await.unwrap()
     };
     assert_eq!(advance(world.now + 5).await, 2, "one of them counts as any other");
@@ -174,9 +174,9 @@ async fn a_backfill_is_found_however_many_are_newer(world: World) {
     for nowhere in [cancel(TenantId(tenant.0 + 1), task.id).await, cancel(tenant, TaskId(task.id.0 + 1)).await] {
         assert_eq!(nowhere.unwrap_err().kind(), StoreErrorKind::NotFound);
     }
-    assert_eq!(world.store.open_backfills(500).await.unwrap().len(), 110, "others' are left alone");
+    assert_eq!(world.store.open_backfills(BackfillId(0), 500).await.unwrap().len(), 110, "others' are left alone");
     cancel(tenant, task.id).await.unwrap();
-    let open = world.store.open_backfills(500).await.unwrap();
+    let open = world.store.open_backfills(BackfillId(0), 500).await.unwrap();
     assert!(open.len() == 109 && open.iter().all(|backfill| backfill.id != oldest));
 }
 
@@ -187,14 +187,14 @@ async fn a_backfill_ends_with_its_task(world: World) {
         let task = world.started(&World::every_second(name)).await;
         world.admin.create_backfill(&backfill(&world, &task, second, 1), world.now).await.unwrap();
         world.change(crate::fixture::edit(&task), world.now).await.unwrap();
-        assert_eq!(world.store.open_backfills(10).await.unwrap().len(), 1, "{name}");
+        assert_eq!(world.store.open_backfills(BackfillId(0), 10).await.unwrap().len(), 1, "{name}");
         let task = world.task(task.id).await;
         if is_deleted {
             world.admin.delete_task(&task, world.now).await.unwrap();
         } else {
             world.change(crate::fixture::stop(&task), world.now).await.unwrap();
         }
-        assert!(world.store.open_backfills(10).await.unwrap().is_empty(), "{name}");
+        assert!(world.store.open_backfills(BackfillId(0), 10).await.unwrap().is_empty(), "{name}");
         let ended = world.admin.backfills_of(world.owner.tenant_id, task.id, None, 1).await.remove(0);
         assert_eq!((ended.status.as_str(), ended.finished_at), ("cancelled", world.now), "{name}");
     }
@@ -206,7 +206,7 @@ async fn a_backfill_waits_for_what_the_clock_says_is_to_come(world: World) {
     let second = world.now / 1_000 * 1_000 - 60_000;
     world.admin.create_backfill(&backfill(&world, &task, second, 10), world.now).await.unwrap();
     let advance = async |now: i64| {
-        let open = world.store.open_backfills(10).await.unwrap();
+        let open = world.store.open_backfills(BackfillId(0), 10).await.unwrap();
         world.store.advance(&open[0], &|| world.id(), now).await.unwrap()
     };
     assert_eq!(advance(second - 1).await, 0);
@@ -224,7 +224,7 @@ async fn a_backfill_of_a_task_that_cannot_be_read_waits(world: World, _: SqlStor
     let second = world.now / 1_000 * 1_000 - 60_000;
     world.admin.create_backfill(&backfill(&world, &task, second, 2), world.now).await.unwrap();
     let advance = async || {
-        let open = world.store.open_backfills(10).await.unwrap().remove(0);
+        let open = world.store.open_backfills(BackfillId(0), 10).await.unwrap().remove(0);
         world.store.advance(&open, &|| world.id(), world.now).await.unwrap()
     };
     let database = world.database.as_ref().unwrap();

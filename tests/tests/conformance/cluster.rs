@@ -21,6 +21,9 @@ cases!(
 
 databases!(a_number_that_has_rested_is_taken_once);
 
+/// At once: more than a node tries for a number.
+const JOINERS: usize = 64;
+
 fn node(name: &str) -> NodeInfo {
     NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned(), clock: None }
 }
@@ -137,12 +140,12 @@ async fn a_process_makes_ids_of_its_own_after_the_clock_was_set_back() {
 }
 
 async fn nodes_that_join_at_once_get_numbers_of_their_own(world: World) {
-    let joins = (0..8).map(|number| {
+    let joins = (0..JOINERS).map(|number| {
         let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
         tokio::spawn(async move { store.join(&node(&format!("node-{number}"))).await.unwrap().id })
     });
     let numbers: BTreeSet<NodeId> = join_all(joins).await.into_iter().map(Result::unwrap).collect();
-    assert_eq!(numbers.len(), 8);
+    assert_eq!(numbers.len(), JOINERS);
     assert!(numbers.iter().all(|number| (1..=1_023).contains(&number.0)));
 }
 
@@ -154,13 +157,13 @@ async fn a_number_that_has_rested_is_taken_once(world: World, _: SqlStore) {
     let rows: Vec<String> = (1..=1_023).map(row).collect();
     let columns = "id, name, address, incarnation, version, started_at, heartbeat_at, left_at, queue_depth";
     database.execute(&format!("INSERT INTO node ({columns}) VALUES {}", rows.join(", "))).await;
-    let joins = (0..8).map(|number| {
+    let joins = (0..JOINERS).map(|number| {
         let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
         tokio::spawn(async move { store.join(&node(&format!("new-{number}"))).await.unwrap() })
     });
     let members: Vec<Member> = join_all(joins).await.into_iter().map(Result::unwrap).collect();
     let numbers: BTreeSet<NodeId> = members.iter().map(|member| member.id).collect();
-    assert_eq!(numbers.len(), 8, "{numbers:?}");
+    assert_eq!(numbers.len(), JOINERS, "{numbers:?}");
     for member in &members {
         assert_eq!(world.store.heartbeat(member, &beat(0)).await.unwrap(), Beat::Renewed);
     }

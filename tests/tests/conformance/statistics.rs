@@ -42,6 +42,7 @@ desks!(
     figures_say_what_the_rows_say,
     late_results_change_the_minute_of_their_fire,
     runs_of_past_instants_are_counted,
+    times_that_cannot_be_stop_no_count,
     a_node_without_the_lease_writes_nothing,
     a_minute_left_half_counted_is_counted_by_the_next,
     counting_again_takes_nothing_away,
@@ -311,6 +312,23 @@ async fn late_results_change_the_minute_of_their_fire(desk: Desk) {
     desk.assert_agrees().await;
     let left = desk.database.number("SELECT COUNT(*) FROM statistic_work").await;
     assert_eq!(left, 0, "all has ended, and nothing is to be counted again");
+}
+
+async fn times_that_cannot_be_stop_no_count(desk: Desk) {
+    desk.insert_runs(2, 6).await;
+    let until = desk.hour + 2 * MINUTE_MS;
+    desk.database
+        .execute(&format!("UPDATE task_log SET status = 10, started_at = {}, finished_at = {}", i64::MIN, i64::MAX))
+        .await;
+    desk.count_at(until + 30_000).await;
+    assert_eq!(desk.store.statistics_until().await.unwrap(), until);
+    let all = FiguresFilter { tenant_id: None, task_id: None, from: desk.hour, until, step: Step::Minute };
+    let points = desk.points(&all).await;
+    assert_eq!(points.len(), 2);
+    for figures in points.values() {
+        assert!(figures.fires > 0 && figures.succeeded == figures.fires);
+        assert_eq!((figures.lateness, figures.duration), Default::default(), "not known");
+    }
 }
 
 async fn runs_of_past_instants_are_counted(desk: Desk) {

@@ -14,9 +14,11 @@ const TASK_HOUR: i32 = Grain::TaskHour as i32;
 const TENANT_MINUTE: i32 = Grain::TenantMinute as i32;
 const TENANT_HOUR: i32 = Grain::TenantHour as i32;
 
-/// Lateness and duration of the log `l`, ms; null where they are not known.
-const LATE: &str = "NULLIF(l.started_at, 0) - l.due_time";
-const TOOK: &str = "NULLIF(l.finished_at, 0) - NULLIF(l.started_at, 0)";
+/// Lateness and duration of the log `l`, ms; null where they are not known. Times that cannot be (after the year 9999), which
+/// earlier releases stored as executors told them, are not known: what they add up to has room in no column, and would stop the count.
+const LATE: &str = "CASE WHEN l.started_at BETWEEN 1 AND 253402300799999 THEN l.started_at - l.due_time END";
+const TOOK: &str = "CASE WHEN l.started_at BETWEEN 1 AND 253402300799999 AND l.finished_at BETWEEN 1 AND 253402300799999 \
+                    THEN l.finished_at - l.started_at END";
 
 statements!(
     STATE = |_| "SELECT listed_until FROM statistic_state WHERE id = 1".into(),

@@ -99,8 +99,8 @@ impl Backfill {
 /// Asked by `pregenerate/` for backfills.
 #[async_trait]
 pub trait BackfillStore: Send + Sync {
-    /// Backfills that are not done, oldest first.
-    async fn open_backfills(&self, limit: u64) -> Result<Vec<Backfill>>;
+    /// Backfills after this one that are not done, oldest first.
+    async fn open_backfills(&self, after: BackfillId, limit: u64) -> Result<Vec<Backfill>>;
     /// In one transaction: writes as many runs as may go on at once, and moves on, if the backfill
     /// is still where the caller saw it; ends it when all have ended. Answers how many it wrote.
     async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> Result<usize>;

@@ -15,9 +15,9 @@ const LOOK_MAX: usize = 1_000;
 
 #[async_trait]
 impl BackfillStore for ModelStore {
-    async fn open_backfills(&self, limit: u64) -> Result<Vec<Backfill>> {
+    async fn open_backfills(&self, after: BackfillId, limit: u64) -> Result<Vec<Backfill>> {
         self.call("read open backfills", |state, _| {
-            let open = state.backfills.values().filter(|backfill| backfill.status == "open");
+            let open = state.backfills.values().filter(|backfill| backfill.status == "open" && backfill.id > after);
             Ok(open.take(limit as usize).cloned().collect())
         })
         .await

@@ -16,7 +16,7 @@ use carillon::domain::rules::{RuleChange, Rules};
 use carillon::domain::silence::Silence;
 use carillon::domain::statistics::Grain;
 use carillon::domain::{
-    CalendarId, Executor, ExecutorId, LogId, NodeId, Owner, Reason, Run, Task, TaskId, TenantId, Transition,
+    BackfillId, CalendarId, Executor, ExecutorId, LogId, NodeId, Owner, Reason, Run, Task, TaskId, TenantId, Transition,
 };
 use carillon::store::{
     Backfill, BackfillStore, Beat, CalendarChange, ClaimStore, ClusterStore, Counted, Counting, DefinitionStore,
@@ -137,7 +137,7 @@ either! {
         change write_ahead(fence: Option<Fence>, plans: &[Plan], now: i64) -> Option<HashSet<TaskId>>;
     }
     BackfillStore {
-        ask open_backfills(limit: u64) -> Vec<Backfill>;
+        ask open_backfills(after: BackfillId, limit: u64) -> Vec<Backfill>;
         change advance(of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> usize;
     }
     ClaimStore {

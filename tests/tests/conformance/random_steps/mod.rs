@@ -14,7 +14,7 @@ use carillon::domain::routing::UseChange;
 use carillon::domain::task::{ParentLink, ParentOutcome, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::task_log::STATUSES;
 use carillon::domain::trigger::TRIGGERS;
-use carillon::domain::{AppId, ExecutorId, LogId, Owner, Reason, Run, Status, TaskId, Transition};
+use carillon::domain::{AppId, BackfillId, ExecutorId, LogId, Owner, Reason, Run, Status, TaskId, Transition};
 use carillon::store::{Activity, Backfill, NewRun, NewTask, Skip, TaskChange, TaskView, UnclaimedEnd};
 use carillon_simulation::store::admin::new_task;
 use carillon_tests::Kind;
@@ -233,7 +233,7 @@ impl Twins {
                 self.seen().await.map(|task| Call::Backfill(self.backfill(&task, *second), at)).into()
             }
             Step::Advance { stale } => {
-                let open = self.model.store.open_backfills(10).await.unwrap().into_iter();
+                let open = self.model.store.open_backfills(BackfillId(0), 10).await.unwrap().into_iter();
                 let seen = open.map(|one| Backfill { next_at: one.next_at - i64::from(*stale), ..one });
                 let ids = || (0..16).map(|_| self.model.id()).collect();
                 seen.map(|one| Call::Advance(one, ids(), at)).collect()

@@ -2,7 +2,7 @@
 
 use super::{NOW, Tasks};
 use crate::fixture::World;
-use carillon::domain::{ExecutorId, LogId, NodeId, Run};
+use carillon::domain::{BackfillId, ExecutorId, LogId, NodeId, Run};
 use carillon::store::{DueRange, FROM_THE_FIRST, LeftOut, MissedQuestion, Suspects};
 use std::fmt::Debug;
 
@@ -28,7 +28,7 @@ pub async fn reads(world: &World, tasks: Tasks, runs: &[Run], at: i64) -> Vec<St
         told("open parents", &store.open_parents(at, FROM_THE_FIRST, ALL).await.unwrap()),
         told("dispatched", store.dispatched_after(NOW, 2).await.unwrap().as_slice()),
         told("uses", &store.uses(&tasks).await.unwrap()),
-        told("backfills", &store.open_backfills(ALL).await.unwrap()),
+        told("backfills", &store.open_backfills(BackfillId(0), ALL).await.unwrap()),
     ];
     let ids: Vec<LogId> = runs.iter().map(|run| run.id).collect();
     found.push(told("parents", &store.parents_of(&ids).await.unwrap()));
