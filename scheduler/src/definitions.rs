@@ -15,6 +15,7 @@ use crate::store::{
     Activity, DefinitionStore, NewTask, PausedTask, Result, SqlStore, Store, TaskChange, TaskView, Unsent,
 };
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use tokio::sync::Notify;
 
 /// What an edit, a stop or a delete could not revoke.
@@ -44,19 +45,21 @@ pub struct TaskDefinitions<S: Store = SqlStore> {
     store: S,
     /// Wakes the urgent loader.
     wake: Arc<Notify>,
+    /// The calendar whose change was followed last.
+    came_to: Arc<AtomicI64>,
 }
 
 impl<S: Store + DefinitionStore + 'static> TaskDefinitions<S> {
     /// Over the node's parts.
     pub fn new(engine: Arc<Engine<S>>, store: S, wake: Arc<Notify>) -> Self {
-        Self { engine, store, wake }
+        Self { engine, store, wake, came_to: Arc::default() }
     }
 
     /// The same, whose next change writes these notes into the audit.
     #[must_use]
     pub fn noting(&self, notes: Vec<AuditNote>) -> Self {
-        let (engine, wake) = (self.engine.clone(), self.wake.clone());
-        Self { engine, store: self.store.noting(notes), wake }
+        let (engine, wake, came_to) = (self.engine.clone(), self.wake.clone(), self.came_to.clone());
+        Self { engine, store: self.store.noting(notes), wake, came_to }
     }
 
     /// Creates and changes tasks (checked), all or none. Returns what could not be revoked of

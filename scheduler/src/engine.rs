@@ -6,12 +6,12 @@ use crate::dispatch::{
     Canceller, DispatchParts, DispatchSettings, Dispatcher, EndedRuns, OutputReader, TaskCache, Transport,
 };
 use crate::domain::IdSource;
-use crate::domain::silence::Silence;
+use crate::domain::silence::{LongestSilence, Silence};
 use crate::housekeeping::{Aggregator, Housekeeper, HousekeepingSettings, StatisticsSettings};
 use crate::outcome::{OutboxWorker, Reaper, ReaperParts, ReaperSettings, ResultIngestion};
 use crate::pregenerate::{Backfiller, PregenerateSettings, Pregenerator};
 use crate::queue::{Loader, LoaderParts, LoaderSettings, MissedRuns, RunQueue};
-use crate::store::{Beat, NodeInfo, Result, Store};
+use crate::store::{Beat, ClusterStore, NodeInfo, Result, Store};
 use std::sync::Arc;
 
 /// Intervals and bounds of the engine.
@@ -35,6 +35,14 @@ pub struct EngineSettings {
     pub housekeeping: HousekeepingSettings,
     /// Statistics.
     pub statistics: StatisticsSettings,
+}
+
+impl EngineSettings {
+    async fn join(&self, store: Arc<dyn ClusterStore>, clock: Arc<dyn Clock>, info: &NodeInfo) -> Result<Membership> {
+        let longest_silence = LongestSilence { ms: self.hold_past_after_ms, lead_ms: self.loader.lead_ms };
+        let info = NodeInfo { longest_silence, ..info.clone() };
+        Membership::join(store, clock, &info, self.offline_after_ms).await
+    }
 }
 
 /// One node's engine.
@@ -91,14 +99,13 @@ impl<S: Store + 'static> Engine<S> {
         info: &NodeInfo,
         settings: EngineSettings,
     ) -> Result<Self> {
-        let membership = Membership::join(store.clone(), clock.clone(), info, settings.offline_after_ms).await?;
-        let membership = Arc::new(membership);
+        let membership = Arc::new(settings.join(store.clone(), clock.clone(), info).await?);
         let ids = Arc::new(IdSource::after(membership.id(), membership.ids_after()));
         let registry = Arc::new(Registry::default());
         let queue = Arc::new(RunQueue::new(settings.queue_capacity));
         let tasks = Arc::new(TaskCache::new(store.clone()));
         let ended = Arc::new(EndedRuns::default());
-        let rules = Arc::new(RuleBook::new(settings.offline_after_ms, settings.hold_past_after_ms));
+        let rules = Arc::new(RuleBook::new(settings.offline_after_ms));
         rules.refresh(&*store, clock.now_ms()).await?;
         let (told, reach) = (ended.clone(), transport.clone());
         let canceller = Arc::new(Canceller::new(store.clone(), clock.clone(), registry.clone(), reach, told));
@@ -120,7 +127,7 @@ impl<S: Store + 'static> Engine<S> {
         );
         let watch = Arc::new(LoadWatch::new(settings.pregenerate.ahead_ms));
         let misfire_after_ms = settings.dispatch.misfire_after_ms;
-        let missed = MissedRuns::new(store.clone(), clock.clone(), rules.clone(), misfire_after_ms);
+        let missed = MissedRuns::new(store.clone(), membership.id(), clock.clone(), rules.clone(), misfire_after_ms);
         let output = OutputReader::new(store.clone(), registry.clone(), transport.clone());
         let reaper = Reaper::new(
             ReaperParts {
@@ -173,7 +180,7 @@ impl<S: Store + 'static> Engine<S> {
             dispatcher: Arc::new(dispatcher),
             canceller,
             output: Arc::new(output),
-            backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone(), rules.clone()),
+            backfiller: Backfiller::new(store.clone(), membership.id(), clock.clone(), ids.clone(), rules.clone()),
             rules,
             outbox_worker: OutboxWorker::new(store.clone(), clock.clone(), ids.clone(), ended.clone(), info.actor()),
             ingestion: ResultIngestion::new(store.clone(), clock.clone(), ids.clone(), tasks, ended),
@@ -206,6 +213,7 @@ impl<S: Store + 'static> Engine<S> {
                 found_by: format!("node {}", self.membership.id()),
                 decision: None,
             };
+            self.loader.forget();
             self.store.witness(&silence).await?;
         }
         Ok(beat)
@@ -223,19 +231,14 @@ impl<S: Store + 'static> Engine<S> {
         let seen = self.registry.read(&*self.store, self.executors_alive_since(), self.clock.now_ms()).await?;
         // Before any of them gets a run: what one has said that shows a restore is in the rules by now.
         self.rules.refresh(&*self.store, self.clock.now_ms()).await?;
-        self.hold_past().await?;
         self.registry.take(seen);
         Ok(changed)
     }
 
-    /// Holds the past after a time without any node that was too long, as if someone had lived through it.
-    async fn hold_past(&self) -> Result<()> {
-        let now = self.clock.now_ms();
-        if let Some(silence) = self.rules.too_long_silence(now, self.lead_ms) {
-            self.store.witness(&silence).await?;
-            self.rules.refresh(&*self.store, now).await?;
-        }
-        Ok(())
+    /// Has runs follow changes of rules; returns how many did.
+    pub async fn follow_rules(&self) -> Result<u64> {
+        let (now, here) = (self.clock.now_ms(), self.clock.local_us().div_euclid(1_000));
+        self.rules.follow(&*self.store, now, here).await
     }
 
     /// Says when more is due than is carried, and when that is over.

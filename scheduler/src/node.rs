@@ -222,8 +222,8 @@ fn node_info(settings: &Settings, listener: &TcpListener) -> std::io::Result<Nod
         name: settings.node_name(),
         address: format!("{scheme}://{place}"),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        // Its clock is read when it joins.
-        clock: None,
+        // What else there is to say is known when it joins.
+        ..NodeInfo::default()
     })
 }
 

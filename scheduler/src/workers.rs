@@ -43,13 +43,15 @@ enum Worker {
     Outbox,
     Backfill,
     Calendars,
+    /// Has runs follow changes of rules.
+    Rules,
     Housekeeping,
     Statistics,
     Watch,
 }
 
 /// Rounds that failed, by worker.
-pub static ROUNDS_FAILED: Family<16> = family!(Worker {
+pub static ROUNDS_FAILED: Family<17> = family!(Worker {
     Heartbeat "heartbeat",
     Look "look",
     Keys "keys",
@@ -63,6 +65,7 @@ pub static ROUNDS_FAILED: Family<16> = family!(Worker {
     Outbox "outbox",
     Backfill "backfill",
     Calendars "calendars",
+    Rules "rules",
     Housekeeping "housekeeping",
     Statistics "statistics",
     Watch "watch",

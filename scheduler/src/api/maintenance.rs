@@ -154,6 +154,7 @@ async fn drop_window(
     api.store.noting(vec![note]).drop_window(tenant.id, id).await?;
     // Postponed runs are due now; the other nodes check every second.
     api.engine.look().await?;
+    api.engine.follow_rules().await?;
     api.wake.notify_one();
     Ok(HttpResponse::NoContent().finish())
 }

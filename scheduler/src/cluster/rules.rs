@@ -5,12 +5,15 @@ use crate::domain::rules::{RuleChange, Rules};
 use crate::domain::silence::{self, Silence};
 use crate::store::{Result, RuleStore};
 use arc_swap::ArcSwap;
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A quota of fires that was changed so long ago, and that delayed runs have not followed, was left to others, ms.
 const MAKES_UP_AFTER_MS: i64 = 10_000;
+
+/// What was judged by the rules of before is written within this time, ms: longer than a statement, and the waits for it, may take.
+const JUDGED_WITHIN_MS: i64 = 30_000;
 
 /// The rules. Reads never wait.
 #[derive(Debug, Default)]
@@ -18,19 +21,17 @@ pub struct RuleBook {
     rules: ArcSwap<Rules>,
     /// When they were read, ms.
     read_at: AtomicI64,
-    /// Changes that runs have followed as far as this process knows.
-    followed: Mutex<HashSet<RuleChange>>,
-    /// There are others, which whoever made them may still be about.
-    is_any_left: AtomicBool,
+    /// Held while they are read.
+    reading: tokio::sync::Mutex<()>,
+    /// Changes that runs have followed as far as this process knows, and when they do once more, ms by this machine's clock.
+    followed: Mutex<HashMap<RuleChange, i64>>,
     grace_ms: i64,
-    hold_past_after_ms: i64,
 }
 
 impl RuleBook {
-    /// No rules yet. After a time without any node the past is held for `grace_ms`, and after one of more than
-    /// `hold_past_after_ms` (0: none is too long) until an operator decides.
-    pub fn new(grace_ms: i64, hold_past_after_ms: i64) -> Self {
-        Self { grace_ms, hold_past_after_ms, ..Self::default() }
+    /// No rules yet. After a time without any node the past is held for `grace_ms`.
+    pub fn new(grace_ms: i64) -> Self {
+        Self { grace_ms, ..Self::default() }
     }
 
     /// As last read.
@@ -48,20 +49,15 @@ impl RuleBook {
         silence::doubted_until(&self.now().silences, now, self.grace_ms)
     }
 
-    /// A silence so long that the past is held although nobody lived through it: [`silence::too_long`].
-    pub fn too_long_silence(&self, now: i64, lead_ms: i64) -> Option<Silence> {
-        silence::too_long(&self.now().silences, now, self.grace_ms, (self.hold_past_after_ms, lead_ms))
-    }
-
-    /// Reads them if they have changed: one small statement when they have not. `now` in ms.
+    /// Reads them if they have changed: one small statement when they have not. `now` in ms. One at a time, so that nobody goes back
+    /// to what another has read before.
     pub async fn refresh(&self, store: &dyn RuleStore, now: i64) -> Result<()> {
+        let _alone = self.reading.lock().await;
         let before = self.now();
         // By the time before the clock was set back windows were over that are still to come.
         let was_set_back = now < self.read_at.load(Ordering::Relaxed) - CLOCK_STEP_MIN_MS;
-        let is_any_left = self.is_any_left.load(Ordering::Relaxed);
-        if store.rule_version().await? != before.version || was_set_back || is_any_left {
+        if store.rule_version().await? != before.version || was_set_back {
             let after = store.rules(now).await?;
-            self.follow(store, &after.changes, now).await?;
             say_what_is_held(&before.silences, &after.silences, |silence| silence.is_fresh(now, self.grace_ms));
             self.rules.store(Arc::new(after));
             self.read_at.store(now, Ordering::Relaxed);
@@ -69,32 +65,39 @@ impl RuleBook {
         Ok(())
     }
 
-    /// Lets runs follow changes of rules. Each process does so once that learns of the early end of a maintenance window, a new
-    /// one, too: another may have postponed runs that did not know yet, or have died before it had any go on. Those whom another
-    /// quota of fires concerns ask again once; a process makes up for that if the one that changed it has not come to it.
-    async fn follow(&self, store: &dyn RuleStore, changes: &[RuleChange], now: i64) -> Result<()> {
-        let followed = self.followed().clone();
-        let mut is_any_left = false;
-        for change in changes.iter().filter(|change| !followed.contains(change)) {
+    /// Lets runs follow changes of rules by which this process goes already. Each process does so that learns of the early end of a
+    /// maintenance window, a new one, too: another may have died before it had any go on. And once more when what it judged by the
+    /// rules of before is written. Those whom another quota of fires concerns ask again once; a process makes up for that if the
+    /// one that changed it has not come to it. `now` by the cluster's clock, `here` by this machine's, ms. Returns how many runs did.
+    pub async fn follow(&self, store: &dyn RuleStore, now: i64, here: i64) -> Result<u64> {
+        let is_due = |change: &RuleChange| self.followed().get(change).is_none_or(|again_at| *again_at <= here);
+        if !self.now().changes.iter().any(is_due) {
+            return Ok(0);
+        }
+        // Another process may have come to it.
+        let changes = store.rules(now).await?.changes;
+        self.followed().retain(|change, _| changes.contains(change));
+        let mut moved = 0;
+        for change in changes.into_iter().filter(is_due) {
             if change.ends_at > 0 {
                 let resumed = store.resume(change.tenant_id, change.ends_at, now).await?;
                 let (tenant, window) = (change.tenant_id.0, change.id);
+                moved += resumed;
                 tracing::info!(tenant, window, resumed, "maintenance window ended early");
             } else if change.changed_at > now - MAKES_UP_AFTER_MS && change.changed_at <= now {
-                is_any_left = true;
                 continue;
             } else {
-                let again = store.ask_again(change, now).await?;
+                let again = store.ask_again(&change, now).await?;
+                moved += again;
                 tracing::info!(tenant = change.tenant_id.0, again, "quota of fires changed: delayed runs ask again");
             }
-            self.followed().insert(*change);
+            let is_first = change.ends_at > 0 && !self.followed().contains_key(&change);
+            self.followed().insert(change, if is_first { here + JUDGED_WITHIN_MS } else { i64::MAX });
         }
-        self.followed().retain(|change| changes.contains(change));
-        self.is_any_left.store(is_any_left, Ordering::Relaxed);
-        Ok(())
+        Ok(moved)
     }
 
-    fn followed(&self) -> MutexGuard<'_, HashSet<RuleChange>> {
+    fn followed(&self) -> MutexGuard<'_, HashMap<RuleChange, i64>> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -132,7 +135,6 @@ mod tests {
     use crate::domain::rules::{MaintenanceWindow, WindowAction};
     use crate::domain::{TenantId, WindowId};
     use async_trait::async_trait;
-    use std::collections::HashMap;
 
     /// A window until 60,000; nothing else ever changes. Counts what follows a change.
     #[derive(Default)]
@@ -179,18 +181,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_follows_what_another_may_have_left_and_once() {
+    async fn a_process_follows_what_another_may_have_left_and_what_it_judged_itself() {
         let window = RuleChange { id: 1, tenant_id: TenantId(1), ends_at: 60_000, changed_at: 0 };
         let quota = RuleChange { id: 5, tenant_id: TenantId(5), ends_at: 0, changed_at: 40_000 };
         let store = OneWindow { changes: vec![window, quota], ..OneWindow::default() };
         let book = RuleBook::default();
         let followed = async |now| {
             book.refresh(&store, now).await.unwrap();
+            book.follow(&store, now, now + 7).await.unwrap();
             store.followed.swap(0, Ordering::Relaxed)
         };
         assert_eq!(followed(41_000).await, 60_000, "whoever changed the quota may be about to follow it");
         assert_eq!(followed(49_999).await, 0);
         assert_eq!(followed(50_000).await, 5);
         assert_eq!(followed(51_000).await, 0);
+        assert_eq!(followed(70_999).await, 0);
+        assert_eq!(followed(71_000).await, 60_000, "what was judged before it was known");
+        assert_eq!(followed(200_000).await, 0);
     }
 }

@@ -5,6 +5,7 @@
 use super::{NotRevoked, TaskDefinitions, change_of};
 use crate::domain::TaskId;
 use crate::store::{CalendarChange, DefinitionStore, Result, Store, StoreError, StoreErrorKind, TaskChange, TaskView};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const ACTION: &str = "follow a calendar";
@@ -48,15 +49,23 @@ impl<S: Store + DefinitionStore + 'static> TaskDefinitions<S> {
 
     /// Goes on with changes of calendars whose callers seem to have gone away.
     pub async fn follow_calendars(&self) -> Result<()> {
-        let changes = self.store.calendar_changes(CHANGES_MAX).await?;
+        let mut changes = self.store.calendar_changes(CHANGES_MAX).await?;
         if changes.is_empty() {
             return Ok(());
         }
+        // In turn: those that no node of this release can bring to an end hold up no other.
+        let came_to = self.came_to.load(Ordering::Relaxed);
+        let next = changes.iter().position(|change| change.id.0 == came_to).map_or(0, |place| place + 1);
+        changes.rotate_left(next);
         self.engine.refresh_clock().await?;
         let now = self.engine.clock.now_ms();
         let (mut transactions, mut failed) = (ROUND_MAX, Ok(()));
         // The clock may have been set back since.
         for change in changes.iter().filter(|change| (now - change.since).abs() >= LEFT_ALONE_MS) {
+            if transactions == 0 {
+                break;
+            }
+            self.came_to.store(change.id.0, Ordering::Relaxed);
             match self.follow(change, &mut transactions).await {
                 Ok(FollowedCalendar { tasks: 0, .. }) => {}
                 Ok(FollowedCalendar { tasks, .. }) => tracing::info!(

@@ -98,17 +98,25 @@ pub fn witnessed(
 /// Who speaks of a silence that was too long for the past to run unasked.
 const FOUND_BY_LENGTH: &str = "schedulers.hold_past_after";
 
-/// A silence that nobody has spoken of yet, of more than `longest_ms` (0: none is too long): with the time until which runs
-/// may have gone out, as for [`witnessed`].
-#[must_use]
-pub fn too_long(silences: &[Silence], now: i64, grace_ms: i64, (longest_ms, lead_ms): (i64, i64)) -> Option<Silence> {
-    let is_too_long = |silence: &&Silence| {
-        let is_long = longest_ms > 0 && silence.until - silence.from > longest_ms;
-        is_long && silence.lived_until == 0 && silence.is_fresh(now, grace_ms)
-    };
-    let silence = silences.iter().find(is_too_long)?;
-    let (lived_until, found_by) = (silence.until + lead_ms, FOUND_BY_LENGTH.to_owned());
-    Some(Silence { lived_until, found_by, ..silence.clone() })
+/// After a longer time without any node the past is held until an operator decides.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LongestSilence {
+    /// So long, ms; 0: none is too long.
+    pub ms: i64,
+    /// How long before their due time runs go out, ms.
+    pub lead_ms: i64,
+}
+
+impl LongestSilence {
+    /// A silence that whoever joins has found, ms: with the time until which runs may have gone out, as for [`witnessed`], if it was
+    /// too long.
+    #[must_use]
+    pub fn found(self, from: i64, until: i64) -> Silence {
+        let is_too_long = self.ms > 0 && until - from > self.ms;
+        let (lived_until, found_by) =
+            if is_too_long { (until + self.lead_ms, FOUND_BY_LENGTH.to_owned()) } else { (0, String::new()) };
+        Silence { from, until, lived_until, found_by, decision: None }
+    }
 }
 
 #[cfg(test)]
@@ -151,14 +159,8 @@ mod tests {
 
     #[test]
     fn a_silence_that_is_too_long_needs_no_witness() {
-        let quiet = [silence(0, None)];
-        let found = |silences: &[Silence], now, longest_ms| {
-            too_long(silences, now, 10_000, (longest_ms, 3_000)).map(|silence| silence.lived_until)
-        };
-        assert_eq!(found(&quiet, 500_000, 399_999), Some(503_000));
-        assert_eq!([0, 400_000].map(|longest| found(&quiet, 500_000, longest)), [None; 2]);
-        assert_eq!(found(&quiet, 510_000, 399_999), None, "its past runs by now");
-        assert_eq!(found(&[silence(300_000, None)], 500_000, 399_999), None, "someone has told");
+        let found = |ms| LongestSilence { ms, lead_ms: 3_000 }.found(100_000, 500_000).lived_until;
+        assert_eq!([0, 400_000, 399_999].map(found), [0, 0, 503_000]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Backfills, a few runs at a time, by the node that writes ahead.
 
 use crate::cluster::{Clock, RuleBook};
-use crate::domain::{BackfillId, IdSource};
+use crate::domain::{BackfillId, IdSource, NodeId};
 use crate::store::{Backfill, BackfillStore, Result, StoreErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,6 +12,7 @@ const OPEN_MAX: u64 = 100;
 /// Writes the runs of backfills.
 pub struct Backfiller<S: ?Sized> {
     store: Arc<S>,
+    node: NodeId,
     clock: Arc<dyn Clock>,
     ids: Arc<IdSource>,
     rules: Arc<RuleBook>,
@@ -22,8 +23,8 @@ pub struct Backfiller<S: ?Sized> {
 
 impl<S: BackfillStore + ?Sized> Backfiller<S> {
     /// Over the node's parts.
-    pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, ids: Arc<IdSource>, rules: Arc<RuleBook>) -> Self {
-        Self { store, clock, ids, rules, open: AtomicBool::new(false), came_to: AtomicI64::new(0) }
+    pub fn new(store: Arc<S>, node: NodeId, clock: Arc<dyn Clock>, ids: Arc<IdSource>, rules: Arc<RuleBook>) -> Self {
+        Self { store, node, clock, ids, rules, open: AtomicBool::new(false), came_to: AtomicI64::new(0) }
     }
 
     /// Whether a backfill waits for runs to end.
@@ -43,7 +44,7 @@ impl<S: BackfillStore + ?Sized> Backfiller<S> {
         }
         let mut written = 0;
         for backfill in &backfills {
-            match self.store.advance(backfill, &|| self.ids.next(now), now).await {
+            match self.store.advance(self.node, backfill, &|| self.ids.next(now), now).await {
                 Ok(count) => written += count,
                 Err(error) if error.kind() == StoreErrorKind::Unavailable => return Err(error),
                 Err(error) => tracing::error!(backfill = backfill.id.0, %error, "a backfill cannot go on"),
@@ -68,7 +69,7 @@ impl<S: BackfillStore + ?Sized> Backfiller<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{LogId, NodeId, TaskId, TenantId};
+    use crate::domain::{LogId, TaskId, TenantId};
     use crate::store::StoreError;
     use async_trait::async_trait;
 
@@ -85,7 +86,7 @@ mod tests {
             Ok((after.0 + 1..=self.all).take(limit as usize).map(backfill).collect())
         }
 
-        async fn advance(&self, of: &Backfill, _: &(dyn Fn() -> LogId + Sync), _: i64) -> Result<usize> {
+        async fn advance(&self, _: NodeId, of: &Backfill, _: &(dyn Fn() -> LogId + Sync), _: i64) -> Result<usize> {
             if of.id.0 <= self.stuck { Err(StoreError::new(self.kind, "backfill", "it cannot")) } else { Ok(5) }
         }
     }
@@ -125,8 +126,8 @@ mod tests {
     }
 
     fn over(store: Failing) -> Backfiller<Failing> {
-        let (ids, rules) = (Arc::new(IdSource::new(NodeId(1))), Arc::new(RuleBook::new(0, 0)));
-        Backfiller::new(Arc::new(store), Arc::new(Still), ids, rules)
+        let (ids, rules) = (Arc::new(IdSource::new(NodeId(1))), Arc::new(RuleBook::new(0)));
+        Backfiller::new(Arc::new(store), NodeId(1), Arc::new(Still), ids, rules)
     }
 
     async fn tick_with(kind: StoreErrorKind) -> Result<usize> {

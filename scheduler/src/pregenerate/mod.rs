@@ -202,7 +202,9 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             if tasks.iter().all(|task| task.next_fire_at > self.until()) {
                 break;
             }
-            written += self.write(None, &tasks).await?.unwrap_or(0);
+            // A node of which the database has not heard lately writes nothing; who holds the lease does, once it is known.
+            let Some(logs) = self.write(None, &tasks).await? else { break };
+            written += logs;
         }
         Ok(written)
     }
@@ -235,7 +237,9 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         let plan = |task| plan_besides(task, window, besides(task), || self.ids.next(now));
         let plans: Vec<_> = tasks.iter().filter_map(plan).collect();
         let logs = plans.iter().map(|plan| plan.fires.len()).sum();
-        let Some(written) = self.store.write_ahead(fence, &plans, now).await? else { return Ok(None) };
+        let Some(written) = self.store.write_ahead(self.membership.id(), fence, &plans, now).await? else {
+            return Ok(None);
+        };
         let apps: HashMap<TaskId, AppId> = tasks.iter().map(|task| (task.id, task.app_id)).collect();
         let missed = plans.iter().filter(|plan| written.contains(&plan.task_id)).flat_map(|plan| {
             let app = apps.get(&plan.task_id).copied().unwrap_or(OTHER_APPS);

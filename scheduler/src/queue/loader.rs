@@ -43,6 +43,9 @@ const OTHERS_EVERY: usize = 2;
 /// runs among them that go on.
 const MISSED_FIRST_EVERY: u32 = 8;
 
+/// Pages in a row of which nothing could be claimed end a load; the next one goes on.
+const REFUSED_MAX: usize = 3;
+
 /// What a load claims.
 #[derive(Debug, Clone, Copy)]
 struct Range {
@@ -91,6 +94,8 @@ pub struct Loader<S: ?Sized> {
     unsure: AtomicBool,
     /// An earlier process of this node's name may have left rows behind.
     inherits: AtomicBool,
+    /// What the database says is queued here is none of this process's.
+    forgotten: AtomicBool,
     /// Full loads in a row at which everything looked at was late.
     late_loads: AtomicU32,
     missed: MissedRuns<S>,
@@ -116,6 +121,7 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
             settings,
             unsure: AtomicBool::new(false),
             inherits: AtomicBool::new(true),
+            forgotten: AtomicBool::new(false),
             late_loads: AtomicU32::new(0),
             missed,
             watch,
@@ -138,9 +144,18 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
         self.fill(None, self.settings.lead_ms + URGENT_MS).await
     }
 
+    /// The database was restored: what it says is queued here was so long ago, and is for the next process to judge.
+    pub fn forget(&self) {
+        self.forgotten.store(true, Ordering::Relaxed);
+    }
+
     /// Gives everything that the database says is queued here back to all nodes, for a graceful
     /// stop. Can be repeated after an error.
     pub async fn give_back(&self) -> Result<usize> {
+        if self.forgotten.load(Ordering::Relaxed) {
+            drop(self.queue.drain());
+            return Ok(0);
+        }
         let (waits, now) = (self.queue.blocked.reasons(), self.clock.now_ms());
         let reason = |run: &Run| match waits.get(&run.id) {
             Some(reason) => *reason,
@@ -214,11 +229,15 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
             self.return_inherited().await?;
             self.adopt().await?;
         }
-        let mut loaded = 0;
+        let (mut loaded, mut refused) = (0, 0);
         let mut range = Range { share, ahead_ms, missed: Missed::Unknown };
         for pages in 1.. {
             let page = self.page(range, None).await?;
             loaded += page.claimed;
+            refused = if page.is_refused() { refused + 1 } else { 0 };
+            if refused == REFUSED_MAX {
+                break;
+            }
             if page.has_missed {
                 range.missed = self.end_missed(share).await?;
                 continue;
@@ -241,10 +260,14 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
 
     /// Claims what lies behind the rows of heavy tenants.
     async fn fill_others(&self, mut heavy: Heavy, mut range: Range) -> Result<usize> {
-        let mut loaded = 0;
+        let (mut loaded, mut refused) = (0, 0);
         loop {
             let page = self.page(range, Some(&heavy.left_out())).await?;
             loaded += page.claimed;
+            refused = if page.is_refused() { refused + 1 } else { 0 };
+            if refused == REFUSED_MAX {
+                return Ok(loaded);
+            }
             if page.has_missed {
                 range.missed = self.end_missed(range.share).await?;
                 continue;
@@ -297,7 +320,8 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
         let claimed = claimed.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
         METRICS.claims_won.add(claimed.len() as u64);
         METRICS.claims_lost.add(tried.saturating_sub(claimed.len()) as u64);
-        let page = Page { claimed: claimed.len(), refused: refused.len(), limit, found, heavy, has_missed: false };
+        let (claimed_rows, refused) = (claimed.len(), refused.len());
+        let page = Page { tried, claimed: claimed_rows, refused, limit, found, heavy, has_missed: false };
         self.queue.push(claimed);
         Ok(page)
     }

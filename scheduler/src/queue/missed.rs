@@ -6,7 +6,7 @@
 
 use crate::cluster::{Clock, RuleBook};
 use crate::domain::missed::{is_missed, made_up_for, unwritten, why_left_out};
-use crate::domain::{Reason, Run, Status, Task, TaskId};
+use crate::domain::{NodeId, Reason, Run, Status, Task, TaskId};
 use crate::metrics::RUNS_ENDED;
 use crate::store::{BATCH_MAX, ClaimStore, DueRange, MissedQuestion, PlanStore, Result, Share, UnclaimedEnd};
 use std::collections::{BTreeMap, HashMap};
@@ -34,6 +34,7 @@ type Policies = HashMap<TaskId, Policy>;
 /// Ends missed runs that no node has claimed.
 pub struct MissedRuns<S: ?Sized> {
     store: Arc<S>,
+    node: NodeId,
     clock: Arc<dyn Clock>,
     rules: Arc<RuleBook>,
     misfire_after_ms: i64,
@@ -43,8 +44,14 @@ pub struct MissedRuns<S: ?Sized> {
 
 impl<S: ClaimStore + PlanStore + ?Sized> MissedRuns<S> {
     /// Over the node's parts; a run was missed `misfire_after_ms` after its due time.
-    pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, rules: Arc<RuleBook>, misfire_after_ms: i64) -> Self {
-        Self { store, clock, rules, misfire_after_ms, policies: tokio::sync::Mutex::default() }
+    pub fn new(
+        store: Arc<S>,
+        node: NodeId,
+        clock: Arc<dyn Clock>,
+        rules: Arc<RuleBook>,
+        misfire_after_ms: i64,
+    ) -> Self {
+        Self { store, node, clock, rules, misfire_after_ms, policies: tokio::sync::Mutex::default() }
     }
 
     /// The instant before which runs that are due were missed, epoch ms.
@@ -104,7 +111,7 @@ impl<S: ClaimStore + PlanStore + ?Sized> MissedRuns<S> {
                 Some(UnclaimedEnd { id: run.id, version: run.version, reason, message })
             })
             .collect();
-        let moved = self.store.expire_unclaimed(&ends, now).await?;
+        let moved = self.store.expire_unclaimed(self.node, &ends, now).await?;
         let reasons: HashMap<_, _> = ends.iter().map(|end| (end.id, end.reason)).collect();
         let counted = candidates.iter().filter(|run| moved.contains(&run.id));
         RUNS_ENDED.add(counted.filter_map(|run| Some((run.app_id, Status::Expired, *reasons.get(&run.id)?, 1))));

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What one page of claimable rows brought.
 #[derive(Debug, Default)]
 pub struct Page {
+    /// To be claimed.
+    pub tried: usize,
     /// Claimed, and in the queue now.
     pub claimed: usize,
     /// Not claimed, because their tenants have enough in memory.
@@ -34,6 +36,12 @@ impl Page {
     /// Whether there may be more behind it.
     pub fn is_full(&self) -> bool {
         self.found >= self.limit
+    }
+
+    /// Whether others were faster with all of them, or the database gives nothing to this node: of a restored one that does not know
+    /// it, the next page would be the same.
+    pub fn is_refused(&self) -> bool {
+        self.tried > 0 && self.claimed == 0
     }
 
     /// Whether the next one would be mostly the same rows.

@@ -4,13 +4,13 @@ use super::conditions::Conditions;
 use super::dialect::Kind;
 use super::planning::bucket;
 use super::row::from_row;
-use super::sql::{EXPIRED, ID, ID_VERSION, INIT};
+use super::sql::{EXPIRED, ID, ID_VERSION, INIT, is_known};
 use super::sql_store::{Transaction, retrying};
 use super::values::{clean, list, to_json};
 use super::{Backfill, BackfillStore, FoundTasks, PlanStore, Result, SqlStore, StoreError};
 use crate::domain::task::Routing;
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{BackfillId, LogId, Refusal, Status, Task, TaskId, TenantId, Trigger};
+use crate::domain::{BackfillId, LogId, NodeId, Refusal, Status, Task, TaskId, TenantId, Trigger};
 use async_trait::async_trait;
 use std::collections::HashMap;
 
@@ -76,7 +76,13 @@ impl BackfillStore for SqlStore {
         self.query(ACTION, &sql, [after.into(), limit.into()]).await
     }
 
-    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> Result<usize> {
+    async fn advance(
+        &self,
+        node: NodeId,
+        of: &Backfill,
+        new_id: &(dyn Fn() -> LogId + Sync),
+        now: i64,
+    ) -> Result<usize> {
         let FoundTasks { mut tasks, unreadable } = self.find_tasks(&[of.task_id]).await?;
         let Some(task) = tasks.pop() else {
             // One that a later release wrote is not gone: a node of that goes on.
@@ -85,15 +91,15 @@ impl BackfillStore for SqlStore {
             }
             return Ok(0);
         };
-        retrying(|| self.advance_once(of, &task, new_id, now)).await
+        retrying(|| self.advance_once(node, (of, &task), new_id, now)).await
     }
 }
 
 impl SqlStore {
     async fn advance_once(
         &self,
-        of: &Backfill,
-        task: &Task,
+        node: NodeId,
+        (of, task): (&Backfill, &Task),
         new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<usize> {
@@ -113,8 +119,9 @@ impl SqlStore {
         }
         // The runs of one round have one number. It holds the row, too: a definition, or a child, that comes meanwhile comes
         // before this or after it.
-        let hold = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1} AND revision = {2}");
-        if tx.execute(&hold, [task.id.into(), task.revision.into()]).await? == 0 {
+        let hold =
+            sql!(format!("UPDATE task SET turn = turn + 1 WHERE id = {{1}} AND revision = {{2}} AND {}", is_known(3)));
+        if tx.execute(&hold, [task.id.into(), task.revision.into(), node.into()]).await? == 0 {
             tx.rollback().await?;
             return Ok(0);
         }

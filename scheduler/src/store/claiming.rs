@@ -2,11 +2,10 @@
 
 use super::dialect::{Dialect, Kind};
 use super::rows::RUN_COLUMNS;
-use super::sql::{CANCELLED, DUE_TIME, EXPIRED, ID_VERSION, INIT, QUEUED, RETRY};
+use super::sql::{CANCELLED, DUE_TIME, EXPIRED, ID_VERSION, INIT, QUEUED, RETRY, is_known};
 use super::template::Text as _;
 use super::values::{clean, list, to_json};
 use super::{ClaimStore, DueRange, LEFT_OUT_MAX, LeftOut, MissedQuestion, Result, Share, SqlStore, UnclaimedEnd};
-use crate::domain::silence::SILENCE_MS;
 use crate::domain::{LogId, NodeId, Run, Status, TaskId, TenantId};
 use async_trait::async_trait;
 use sea_orm::Value;
@@ -43,7 +42,7 @@ statements!(
              version = l.version + 1"
         ),
         END_ROW,
-        &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {INIT}"),
+        &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {INIT} AND {}", is_known(3)),
     )
     },
     EXPIRED_ROWS = |d| format!(
@@ -65,15 +64,6 @@ statements!(
 
 const END_ROW: &[(&str, Kind)] =
     &[("id", Kind::Big), ("version", Kind::Big), ("reason", Kind::Text), ("message", Kind::Text)];
-
-/// Whether the database has heard of this node lately. One that was restored from a backup gives nothing to nodes that have not
-/// noticed that yet; they do with their next heartbeat. A cluster that never had nodes has nothing that may have run.
-fn is_known(node: usize) -> String {
-    format!(
-        "(EXISTS (SELECT 1 FROM node m WHERE m.id = {{{node}}} AND m.heartbeat_at >= {{now}} - {SILENCE_MS}) \
-         OR NOT EXISTS (SELECT 1 FROM node))"
-    )
-}
 
 /// A share as half of all rows in PostgreSQL's eyes: a plain comparison of an expression would be
 /// one row in two hundred, for which it reads and sorts everything that is due.
@@ -165,14 +155,15 @@ impl ClaimStore for SqlStore {
         self.query(ACTION, &MISSED_AT, [to_json(ACTION, &rows)?.into(), due_before.into()]).await
     }
 
-    async fn expire_unclaimed(&self, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>> {
+    async fn expire_unclaimed(&self, node: NodeId, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>> {
         const ACTION: &str = "end unclaimed runs";
         if ends.is_empty() {
             return Ok(HashSet::new());
         }
         let row = |end: &UnclaimedEnd| (end.id, end.version, end.reason.as_str(), clean(&end.message));
         let rows = to_json(ACTION, &ends.iter().map(row).collect::<Vec<_>>())?;
-        if self.execute(ACTION, &EXPIRE, [rows.clone().into(), now.into()]).await? == ends.len() as u64 {
+        let values = [rows.clone().into(), now.into(), node.into()];
+        if self.execute(ACTION, &EXPIRE, values).await? == ends.len() as u64 {
             return Ok(ends.iter().map(|end| end.id).collect());
         }
         let read = self.query(ACTION, &EXPIRED_ROWS, [rows.into(), now.into()]);

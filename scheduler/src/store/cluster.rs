@@ -2,6 +2,7 @@
 
 use super::dialect::Sql;
 use super::row::{Column, Read, from_row};
+use super::sql::is_known;
 use super::sql_store::retrying;
 use super::{
     Beat, ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeHeartbeat, NodeInfo, NodeState, Result,
@@ -35,12 +36,16 @@ statements!(
      clock_offset_ms, clock_uncertainty_us, set_back_from FROM node WHERE left_at = 0 OR left_at > {now} - {1} ORDER BY id"
         .into()
     },
-    LEASE_TAKE = |_| "UPDATE lease SET fence = fence + 1, holder = {2}, expires_at = {now} + {3} WHERE name = {1} \
-     AND (expires_at < {now} OR expires_at > {now} + 10 * {3})"
-        .into(),
-    LEASE_RENEW = |_| "UPDATE lease SET expires_at = {now} + {4} WHERE name = {1} AND holder = {2} AND fence = {3} \
-     AND expires_at >= {now}"
-        .into(),
+    LEASE_TAKE = |_| format!(
+        "UPDATE lease SET fence = fence + 1, holder = {{2}}, expires_at = {{now}} + {{3}} WHERE name = {{1}} \
+         AND (expires_at < {{now}} OR expires_at > {{now}} + 10 * {{3}}) AND {}",
+        is_known(2)
+    ),
+    LEASE_RENEW = |_| format!(
+        "UPDATE lease SET expires_at = {{now}} + {{4}} WHERE name = {{1}} AND holder = {{2}} AND fence = {{3}} \
+         AND expires_at >= {{now}} AND {}",
+        is_known(2)
+    ),
     LEASE_READ = |_| "SELECT fence FROM lease WHERE name = {1} AND holder = {2} AND expires_at >= {now}".into(),
 );
 
@@ -236,7 +241,7 @@ impl SqlStore {
         };
         let found = left_behind.found_at(now);
         if let Some(from) = found.silent_since {
-            self.note_silence(&tx, from, now).await?;
+            self.note_silence(&tx, &node.longest_silence.found(from, now)).await?;
         }
         let template = if before.is_some() {
             "UPDATE node SET name = {2}, address = {3}, incarnation = {4}, version = {5}, started_at = {now}, \

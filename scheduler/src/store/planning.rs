@@ -4,7 +4,7 @@ use super::cluster::LEASE_RENEW;
 use super::dialect::Kind;
 use super::row::{FromRow as _, column};
 use super::rows::TASK_COLUMNS;
-use super::sql::{CANCELLED, GIVEN_UP, SUCCEEDED};
+use super::sql::{CANCELLED, GIVEN_UP, SUCCEEDED, is_known};
 use super::sql_store::retrying;
 use super::task_columns::spec_list;
 use super::template::Text as _;
@@ -13,12 +13,13 @@ use super::{BUCKETS, Fence, FoundTasks, PlanStore, Result, SqlStore, StoreError}
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{LogId, Status, Task, TaskId, TenantId};
+use crate::domain::{LogId, NodeId, Status, Task, TaskId, TenantId};
 use async_trait::async_trait;
 use sea_orm::QueryResult;
 use std::collections::HashSet;
 
 statements!(
+    KNOWS = |_| format!("SELECT CASE WHEN {} THEN 1 ELSE 0 END AS knows", is_known(1)),
     TASKS_DUE = |_| format!(
         "SELECT {TASK_COLUMNS}, {} FROM task WHERE next_fire_at <= {{1}} ORDER BY next_fire_at LIMIT {{2}} OFFSET {{3}}",
         spec_list("")
@@ -209,8 +210,14 @@ impl PlanStore for SqlStore {
         self.query(ACTION, &SKIPPED, values).await
     }
 
-    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<TaskId>>> {
-        retrying(|| self.write_ahead_once(fence, plans, now)).await
+    async fn write_ahead(
+        &self,
+        node: NodeId,
+        fence: Option<Fence>,
+        plans: &[Plan],
+        now: i64,
+    ) -> Result<Option<HashSet<TaskId>>> {
+        retrying(|| self.write_ahead_once(node, fence, plans, now)).await
     }
 }
 
@@ -239,6 +246,7 @@ impl SqlStore {
 
     async fn write_ahead_once(
         &self,
+        node: NodeId,
         fence: Option<Fence>,
         plans: &[Plan],
         now: i64,
@@ -247,14 +255,17 @@ impl SqlStore {
         let marks: Vec<_> = plans.iter().map(mark).collect();
         let marks = to_json(ACTION, &marks)?;
         let tx = self.begin(ACTION).await?;
-        if let Some(fence) = fence {
+        let may_write = if let Some(fence) = fence {
             // Renewing inside the transaction holds the lease's row until the commit: a node
             // that lost the lease meanwhile writes nothing.
             let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into(), fence.ttl_ms.into()];
-            if tx.execute(&LEASE_RENEW, values).await? == 0 {
-                tx.rollback().await?;
-                return Ok(None);
-            }
+            tx.execute(&LEASE_RENEW, values).await? == 1
+        } else {
+            tx.query::<i32, _>(&KNOWS, [node.into()]).await? == [1]
+        };
+        if !may_write {
+            tx.rollback().await?;
+            return Ok(None);
         }
         // The watermark first: it locks exactly the tasks that are still as planned, so that an
         // edit or a stop comes either before (and this plan writes nothing) or after (and

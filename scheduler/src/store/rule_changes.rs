@@ -6,8 +6,8 @@ use super::sql::{ID, INIT, RETRY};
 use super::sql_store::Transaction;
 use super::values::to_json;
 use super::{BATCH_MAX, Result, SqlStore};
-use crate::domain::TenantId;
 use crate::domain::rules::RuleChange;
+use crate::domain::{LogId, Status, TenantId};
 
 statements!(
     POSTPONED = |_| format!(
@@ -24,10 +24,9 @@ statements!(
         ),
     )
     },
-    OVER_QUOTA = |_| format!(
-        "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND +l.tenant_id = {{1}} AND \
-         l.reason = 'over_quota' AND l.due_time > {{3}} LIMIT {{2}}"
-    ),
+    OVER_QUOTA = |_| "SELECT l.id, l.due_time FROM task_log l WHERE l.status = {4} AND +l.tenant_id = {1} AND \
+         l.reason = 'over_quota' AND l.due_time >= {3} ORDER BY l.due_time LIMIT {2}"
+        .into(),
     ASK_AGAIN = |d| {
         d.update_rows(
         "task_log",
@@ -81,15 +80,18 @@ impl SqlStore {
     /// anyway, unless it is held.
     pub(super) async fn ask_again_after(&self, change: &RuleChange, now: i64) -> Result<u64> {
         const ACTION: &str = "let delayed runs ask again";
-        let values = [change.tenant_id.into(), (BATCH_MAX as u64).into(), now.into()];
         let mut moved = 0;
-        loop {
-            let rows = self.query(ACTION, &OVER_QUOTA, values.clone()).await?;
-            let ids: Vec<[i64; 1]> = rows.into_iter().map(|id| [id]).collect();
-            if ids.is_empty() {
-                break;
+        for status in [Status::Init, Status::Retry] {
+            // On from where the last batch ended: what lies before is not read again.
+            let mut from = now + 1;
+            loop {
+                let values = [change.tenant_id.into(), (BATCH_MAX as u64).into(), from.into(), (status as i16).into()];
+                let rows: Vec<(LogId, i64)> = self.query(ACTION, &OVER_QUOTA, values).await?;
+                let Some((_, last)) = rows.last() else { break };
+                from = *last;
+                let ids: Vec<[LogId; 1]> = rows.iter().map(|(id, _)| [*id]).collect();
+                moved += self.execute(ACTION, &ASK_AGAIN, [to_json(ACTION, &ids)?.into(), now.into()]).await?;
             }
-            moved += self.execute(ACTION, &ASK_AGAIN, [to_json(ACTION, &ids)?.into(), now.into()]).await?;
         }
         // Unless there has been another change since.
         let done = sql!("DELETE FROM rule_change WHERE id = {1} AND changed_at = {2}");

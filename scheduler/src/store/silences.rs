@@ -16,11 +16,10 @@ const READ_MAX: i64 = 1_000;
 
 impl SqlStore {
     /// Notes in the transaction of the first heartbeat after a silence that there was one.
-    pub(super) async fn note_silence(&self, tx: &Transaction<'_>, from: i64, until: i64) -> Result<()> {
+    pub(super) async fn note_silence(&self, tx: &Transaction<'_>, silence: &Silence) -> Result<()> {
         let old = sql!("DELETE FROM silence WHERE until_at < {1} AND (lived_until = 0 OR decision <> '')");
-        tx.execute(&old, [(until - REMEMBERED_MS).into()]).await?;
-        self.insert_silence(tx, &Silence { from, until, lived_until: 0, found_by: String::new(), decision: None })
-            .await?;
+        tx.execute(&old, [(silence.until - REMEMBERED_MS).into()]).await?;
+        self.insert_silence(tx, silence).await?;
         self.bump_rules(tx).await
     }
 

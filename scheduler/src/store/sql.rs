@@ -5,6 +5,7 @@
 
 use super::dialect::Kind;
 use crate::domain::Status;
+use crate::domain::silence::SILENCE_MS;
 
 pub const INIT: i16 = Status::Init as i16;
 pub const QUEUED: i16 = Status::Queued as i16;
@@ -31,3 +32,13 @@ pub const ID_VERSION: &[(&str, Kind)] = &[("id", Kind::Big), ("version", Kind::B
 
 /// The index of task logs by state and due time.
 pub const DUE_TIME: &str = "task_log_due_tenant";
+
+/// Whether the database has heard of the node `{node}` lately. One that was restored from a backup gives nothing to nodes that have
+/// not noticed that yet, and takes no new runs from them; they notice with their next heartbeat. A cluster that never had nodes has
+/// nothing that may have run.
+pub(super) fn is_known(node: usize) -> String {
+    format!(
+        "(EXISTS (SELECT 1 FROM node m WHERE m.id = {{{node}}} AND m.heartbeat_at >= {{now}} - {SILENCE_MS}) \
+         OR NOT EXISTS (SELECT 1 FROM node))"
+    )
+}

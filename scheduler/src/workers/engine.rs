@@ -73,6 +73,7 @@ impl<S: Store + DefinitionStore + 'static> EngineParts<S> {
             Work::new(Worker::Outbox, p.look, self.ended.outbox.clone(), self, process_outbox),
             Work::new(Worker::Backfill, p.look, self.ended.backfill.clone(), self, backfill),
             Work::new(Worker::Calendars, p.pregenerate, never(), self, follow_calendars),
+            Work::new(Worker::Rules, p.look, never(), self, follow_rules),
             Work::new(Worker::Housekeeping, p.housekeeping, never(), self, keep_house),
             Work::new(Worker::Statistics, p.statistics, never(), self, count),
         ]
@@ -166,6 +167,14 @@ async fn backfill<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
 async fn follow_calendars<S: Store + DefinitionStore + 'static>(parts: Arc<EngineParts<S>>) -> Round {
     if parts.engine.pregenerator.has_lease() {
         parts.definitions.follow_calendars().await?;
+    }
+    Ok(())
+}
+
+/// Runs that wait for what is no more: for the end of a window, or by another quota of fires.
+async fn follow_rules<S: Store + 'static>(parts: Arc<EngineParts<S>>) -> Round {
+    if parts.engine.follow_rules().await? > 0 {
+        parts.wake.notify_one();
     }
     Ok(())
 }

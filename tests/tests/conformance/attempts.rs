@@ -140,7 +140,7 @@ async fn what_a_new_definition_takes_over_is_kept(world: World) {
     assert!(world.admin.attempts(tenant, run.id).await.is_empty());
     let task = world.task(task.id).await;
     let plan = Plan { takes_over: true, ..world.plan(&task, [world.now]) };
-    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
     let kept = world.admin.attempts(tenant, run.id).await;
     let seen: Vec<_> = kept.iter().map(|kept| (kept.number, kept.executor_id, kept.status, kept.reason)).collect();
     assert_eq!(seen, [(1, ExecutorId(7), Status::Cancelled, Reason::TaskEdited)]);

@@ -18,7 +18,7 @@ cases!(
 databases!(a_backfill_of_a_task_that_cannot_be_read_waits);
 
 /// Of five seconds from then on.
-fn backfill(world: &World, task: &TaskView, from: i64, max_concurrent: i32) -> Backfill {
+pub fn backfill(world: &World, task: &TaskView, from: i64, max_concurrent: i32) -> Backfill {
     Backfill {
         id: world.id(),
         tenant_id: world.owner.tenant_id,
@@ -45,7 +45,7 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
     let advance = async || {
         let open = world.store.open_backfills(BackfillId(0), 10).await.unwrap();
         let open = open.first()?;
-        Some(world.store.advance(open, &|| world.id(), world.now).await.unwrap())
+        Some(world.store.advance(NodeId(1), open, &|| world.id(), world.now).await.unwrap())
     };
     let filled = async |status: Status| {
         let rows = world.rows(task.id).await.into_iter().map(|log| log.dispatched.run);
@@ -57,7 +57,11 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
     assert_eq!(seen, [(0, 0, world.now), (2_000, 0, world.now)]);
     assert_eq!(runs[0].params.as_deref(), Some("again"));
     let stale = Backfill { next_at: second, ..backfill.clone() };
-    assert_eq!(world.store.advance(&stale, &|| world.id(), world.now).await.unwrap(), 0, "another caller has moved on");
+    assert_eq!(
+        world.store.advance(NodeId(1), &stale, &|| world.id(), world.now).await.unwrap(),
+        0,
+        "another caller has moved on"
+    );
     for _ in 0..3 {
         for run in filled(Status::Init).await {
             let queued = world.store.claim(NodeId(1), vec![run], world.now).await.unwrap();
@@ -89,7 +93,7 @@ async fn a_backfill_gives_a_run_to_fires_that_never_ran(world: World) {
 
     let advance = async |now| {
         let open = world.store.open_backfills(BackfillId(0), 1).await.unwrap();
-        world.store.advance(&open[0], &|| world.id(), now).await.unwrap()
+        world.store.advance(NodeId(1), &open[0], &|| world.id(), now).await.unwrap()
     };
     assert_eq!(advance(world.now + 5).await, 2, "one of them counts as any other");
     let rows = rows_now().await;
@@ -135,7 +139,7 @@ async fn ends_of_backfilled_runs_are_followed_where_they_matter(world: World) {
         let task = world.task(task.id).await;
         // Fires without a log, and one whose run never was.
         let missed = Plan { outbox: true, ..world.plan(&task, [second + 1_000]) };
-        world.store.write_ahead(None, &[missed], world.now).await.unwrap();
+        world.store.write_ahead(NodeId(1), None, &[missed], world.now).await.unwrap();
         let run = world.rows(task.id).await.remove(0).dispatched.run;
         assert_eq!(world.store.change(&[expiry(&run)]).await.unwrap().len(), 1);
         let ended = world.store.ended(LogId::NONE, 1_000).await.unwrap().ended;
@@ -144,7 +148,7 @@ async fn ends_of_backfilled_runs_are_followed_where_they_matter(world: World) {
 
         let asked = backfill(&world, &task, second, 3);
         world.admin.create_backfill(&asked, world.now).await.unwrap();
-        assert_eq!(world.store.advance(&asked, &|| world.id(), world.now).await.unwrap(), 3);
+        assert_eq!(world.store.advance(NodeId(1), &asked, &|| world.id(), world.now).await.unwrap(), 3);
         let rows = world.rows(task.id).await;
         let mut written: Vec<LogId> = rows.iter().map(|row| row.dispatched.run.id).collect();
         written.sort_unstable();
@@ -207,7 +211,7 @@ async fn a_backfill_waits_for_what_the_clock_says_is_to_come(world: World) {
     world.admin.create_backfill(&backfill(&world, &task, second, 10), world.now).await.unwrap();
     let advance = async |now: i64| {
         let open = world.store.open_backfills(BackfillId(0), 10).await.unwrap();
-        world.store.advance(&open[0], &|| world.id(), now).await.unwrap()
+        world.store.advance(NodeId(1), &open[0], &|| world.id(), now).await.unwrap()
     };
     assert_eq!(advance(second - 1).await, 0);
     assert_eq!((advance(second + 1_500).await, advance(second + 1_999).await), (2, 0), "the fires of 0 and 1 s");
@@ -225,7 +229,7 @@ async fn a_backfill_of_a_task_that_cannot_be_read_waits(world: World, _: SqlStor
     world.admin.create_backfill(&backfill(&world, &task, second, 2), world.now).await.unwrap();
     let advance = async || {
         let open = world.store.open_backfills(BackfillId(0), 10).await.unwrap().remove(0);
-        world.store.advance(&open, &|| world.id(), world.now).await.unwrap()
+        world.store.advance(NodeId(1), &open, &|| world.id(), world.now).await.unwrap()
     };
     let database = world.database.as_ref().unwrap();
     let set_strategy =

@@ -2,8 +2,10 @@
 
 use crate::fixture::{World, ids};
 use carillon::domain::plan::Plan;
-use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
-use carillon::store::{DueRange, LEFT_OUT_MAX, LeftOut, MissedQuestion, NewTask, NodeInfo, Share, UnclaimedEnd};
+use carillon::domain::{BackfillId, LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
+use carillon::store::{
+    DueRange, LEFT_OUT_MAX, LeaseName, LeftOut, MissedQuestion, NewTask, NodeInfo, Share, UnclaimedEnd,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -62,7 +64,7 @@ async fn run_of(world: &World, owner: Owner, priority: i32, seconds: i64) -> Run
     world.admin.apply(std::slice::from_ref(&task), &[], world.now).await.unwrap();
     let task = world.task(task.id).await;
     let plan = Plan { priority, ..world.plan(&task, [world.now + seconds * 1_000]) };
-    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
     world.rows(task.id).await.remove(0).dispatched.run
 }
 
@@ -198,7 +200,7 @@ async fn a_restored_database_gives_nothing_to_a_node_that_has_not_noticed(world:
     let runs = world.runs(3).await;
     let info = |name: &str| {
         let (name, address) = (name.to_owned(), format!("http://{name}:1"));
-        NodeInfo { name, address, version: "1".to_owned(), clock: None }
+        NodeInfo { name, address, version: "1".to_owned(), ..NodeInfo::default() }
     };
     let me = world.store.join(&info("a")).await.unwrap();
     let claim = async |run: &Run| world.store.claim(me.id, vec![run.clone()], world.now).await.unwrap().len();
@@ -206,6 +208,32 @@ async fn a_restored_database_gives_nothing_to_a_node_that_has_not_noticed(world:
     assert_eq!(world.store.queued_of(me.id, 10).await.unwrap().len(), 1);
     let stranger = NodeId(me.id.0 + 1);
     assert!(world.store.claim(stranger, vec![runs[1].clone()], world.now).await.unwrap().is_empty(), "it never joined");
+    // Nor does it take anything from one.
+    let task = world.started(&World::every_second("filled")).await;
+    let plan = world.plan(&task, [world.now + 60_000]);
+    let end = |run: &Run| UnclaimedEnd {
+        id: run.id,
+        version: run.version,
+        reason: Reason::MisfireSkipped,
+        message: String::new(),
+    };
+    let second = world.now / 1_000 * 1_000 - 60_000;
+    world.admin.create_backfill(&crate::backfills::backfill(&world, &task, second, 2), world.now).await.unwrap();
+    let backfill = world.store.open_backfills(BackfillId(0), 1).await.unwrap().remove(0);
+    let takes = async |node: NodeId| {
+        let store = &world.store;
+        let lease = store.take_lease(LeaseName::Pregenerate, node, None, 60_000).await.unwrap();
+        let renewed = match lease {
+            Some(lease) => store.take_lease(LeaseName::Pregenerate, node, Some(lease), 60_000).await.unwrap(),
+            None => None,
+        };
+        let written = store.write_ahead(node, None, std::slice::from_ref(&plan), world.now).await.unwrap();
+        let filled = store.advance(node, &backfill, &|| world.id(), world.now).await.unwrap();
+        let ended = store.expire_unclaimed(node, &[end(&runs[2])], world.now).await.unwrap().len();
+        (renewed.is_some(), written.map_or(0, |tasks| tasks.len()), filled, ended)
+    };
+    assert_eq!(takes(stranger).await, (false, 0, 0, 0));
+    let fence = world.store.take_lease(LeaseName::Statistics, me.id, None, 600_000).await.unwrap();
     let Some(database) = &world.database else { return };
     // As a backup has it that was taken before its last heartbeats, or before it joined.
     for older in ["UPDATE node SET heartbeat_at = heartbeat_at - 61000", "DELETE FROM node"] {
@@ -216,9 +244,13 @@ async fn a_restored_database_gives_nothing_to_a_node_that_has_not_noticed(world:
         }
         assert_eq!(claim(&runs[1]).await, 0, "{older}");
         assert!(world.store.queued_of(me.id, 10).await.unwrap().is_empty(), "{older}");
+        assert_eq!(takes(me.id).await, (false, 0, 0, 0), "{older}");
+        let plans = std::slice::from_ref(&plan);
+        assert_eq!(world.store.write_ahead(me.id, fence, plans, world.now).await.unwrap(), None, "{older}");
     }
     let again = world.store.join(&info("a")).await.unwrap();
     assert_eq!(world.store.claim(again.id, vec![runs[1].clone()], world.now).await.unwrap().len(), 1);
+    assert_eq!(takes(again.id).await, (true, 1, 2, 1));
 }
 
 async fn missed_fires_are_counted_from_the_latest(world: World) {
@@ -257,8 +289,9 @@ async fn a_run_that_expires_unclaimed_does_so_once(world: World) {
     world.moved(&runs[3], Status::Cancelled, Reason::CancelledManually).await;
     let ends: Vec<UnclaimedEnd> = runs.iter().map(end).collect();
     let ours = BTreeSet::from([runs[0].id, runs[1].id]);
-    let ended =
-        async |now| world.store.expire_unclaimed(&ends, now).await.unwrap().into_iter().collect::<BTreeSet<_>>();
+    let ended = async |now| {
+        world.store.expire_unclaimed(NodeId(1), &ends, now).await.unwrap().into_iter().collect::<BTreeSet<_>>()
+    };
     assert_eq!(ended(world.now + 7).await, ours, "one is another node's, one has ended");
     assert_eq!(ended(world.now + 7).await, ours, "repeated, it answers the same");
     assert_eq!(ended(world.now + 8).await, BTreeSet::new(), "another comes too late");

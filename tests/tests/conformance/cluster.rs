@@ -25,7 +25,12 @@ databases!(a_number_that_has_rested_is_taken_once);
 const JOINERS: usize = 64;
 
 fn node(name: &str) -> NodeInfo {
-    NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned(), clock: None }
+    NodeInfo {
+        name: name.to_owned(),
+        address: format!("http://{name}:1"),
+        version: "1".to_owned(),
+        ..NodeInfo::default()
+    }
 }
 
 fn beat(queue_depth: u64) -> NodeHeartbeat {

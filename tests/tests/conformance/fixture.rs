@@ -183,7 +183,7 @@ impl World {
     /// Writes runs for these instants.
     pub async fn write(&self, task: &TaskView, fire_times: impl IntoIterator<Item = i64>) -> Vec<Run> {
         let plan = self.plan(task, fire_times);
-        self.store.write_ahead(None, std::slice::from_ref(&plan), self.now).await.unwrap();
+        self.store.write_ahead(NodeId(1), None, std::slice::from_ref(&plan), self.now).await.unwrap();
         let ids: BTreeSet<LogId> = plan.fires.iter().map(|fire| fire.id).collect();
         let rows = self.rows(task.id).await.into_iter().map(|log| log.dispatched.run);
         rows.filter(|run| ids.contains(&run.id)).collect()
@@ -199,7 +199,7 @@ impl World {
     pub async fn queued_parent(&self) -> Run {
         let task = self.started(&Self::every_second(&format!("sharded-{}", self.number()))).await;
         let plan = Plan { sharded: true, ..self.plan(&task, [self.now]) };
-        self.store.write_ahead(None, &[plan], self.now).await.unwrap();
+        self.store.write_ahead(NodeId(1), None, &[plan], self.now).await.unwrap();
         let run = self.rows(task.id).await.remove(0).dispatched.run;
         assert_eq!((run.shard_index, run.shard_total), (PARENT_SHARD, 0));
         self.store.claim(NodeId(1), vec![run], self.now).await.unwrap().remove(0)

@@ -117,7 +117,12 @@ async fn the_server_itself_ends_statements_and_waits_for_locks(kind: Kind) {
 }
 
 fn node(name: &str) -> NodeInfo {
-    NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned(), clock: None }
+    NodeInfo {
+        name: name.to_owned(),
+        address: format!("http://{name}:1"),
+        version: "1".to_owned(),
+        ..NodeInfo::default()
+    }
 }
 
 /// A store that has one connection.

@@ -43,7 +43,7 @@ async fn runs_of(world: &World, spec: &TaskSpec, owner: Owner, at: i64, count: i
     for fire in &mut plan.fires {
         fire.id = source.next(at);
     }
-    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
     world.rows(task.id).await.into_iter().map(|row| row.dispatched.run).collect()
 }
 

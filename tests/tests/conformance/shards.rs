@@ -148,7 +148,7 @@ async fn a_parent_taken_over_makes_room_for_new_shards(world: World) {
     world.change(edit(&task), world.now).await.unwrap();
     let task = world.task(parent.task_id).await;
     let plan = Plan { sharded: true, takes_over: true, ..world.plan(&task, [parent.fire_time]) };
-    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
     let again = world.row(&parent).await.dispatched.run;
     assert_eq!((again.status, again.shard_total, again.revision), (Status::Init, 0, 2));
     let again = world.store.claim(NodeId(2), vec![again], world.now).await.unwrap().remove(0);

@@ -191,8 +191,10 @@ impl Desk {
         }
     }
 
-    async fn lease_of(&self, node: i64) -> Fence {
-        let taken = self.store.take_lease(LeaseName::Statistics, NodeId(node), None, STATISTICS_LEASE_MS).await;
+    async fn lease_of(&self, node: &str) -> Fence {
+        let node = NodeInfo { name: node.to_owned(), ..NodeInfo::default() };
+        let node = self.store.join(&node).await.unwrap().id;
+        let taken = self.store.take_lease(LeaseName::Statistics, node, None, STATISTICS_LEASE_MS).await;
         taken.unwrap().expect("the lease is free")
     }
 
@@ -349,7 +351,7 @@ async fn runs_of_past_instants_are_counted(desk: Desk) {
         message: String::new(),
     };
     let plan = Plan { fires: vec![fire(at), fire(at + 60_000)], ..world.plan(&task, []) };
-    world.store.write_ahead(None, &[plan], counted_at).await.unwrap();
+    world.store.write_ahead(NodeId(1), None, &[plan], counted_at).await.unwrap();
     desk.count_at(counted_at + 40_000).await;
     let filter = FiguresFilter {
         tenant_id: None,
@@ -365,9 +367,9 @@ async fn runs_of_past_instants_are_counted(desk: Desk) {
 
 async fn a_node_without_the_lease_writes_nothing(desk: Desk) {
     desk.insert_runs(1, 6).await;
-    let old = desk.lease_of(8).await;
+    let old = desk.lease_of("x").await;
     desk.store.release_lease(old).await.unwrap();
-    let new = desk.lease_of(9).await;
+    let new = desk.lease_of("y").await;
     let store = &desk.store;
     assert!(!store.list_minutes(old, desk.hour, desk.hour + MINUTE_MS).await.unwrap());
     assert!(!store.count_tasks(old, desk.hour, &[TaskId(1), TaskId(2)]).await.unwrap());
@@ -382,7 +384,7 @@ async fn a_node_without_the_lease_writes_nothing(desk: Desk) {
 
 async fn a_minute_left_half_counted_is_counted_by_the_next(desk: Desk) {
     desk.insert_runs(3, 6).await;
-    let fence = desk.lease_of(8).await;
+    let fence = desk.lease_of("x").await;
     let until = desk.hour + 3 * MINUTE_MS;
     assert!(desk.store.list_minutes(fence, desk.hour, until).await.unwrap());
     assert!(desk.store.count_tasks(fence, desk.hour, &[TaskId(1), TaskId(2), TaskId(3)]).await.unwrap());

@@ -79,7 +79,7 @@ async fn node(world: &World, store: SqlStore) -> (Reaper<SqlStore>, Arc<Cancelle
         clock,
         membership: Arc::new(membership),
         registry,
-        rules: Arc::new(RuleBook::new(OFFLINE_AFTER_MS, 0)),
+        rules: Arc::new(RuleBook::new(OFFLINE_AFTER_MS)),
         transport,
         canceller: canceller.clone(),
         tasks: Arc::new(TaskCache::new(store)),

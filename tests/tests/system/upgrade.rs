@@ -5,8 +5,12 @@
 //! `CARILLON_RELEASE=0.1 cargo test -p carillon-tests --test system upgrade::write -- --ignored`,
 //! and never again: `tests/fixtures/README.md`.
 
+use crate::sharing::every_second;
 use carillon_protocol::sign::Key;
-use carillon_tests::{Api, App, Database, Kind, Node, World, command, folder};
+use carillon_tests::fires::assert_all;
+use carillon_tests::node::QUICK;
+use carillon_tests::wait::when;
+use carillon_tests::{Api, App, Database, Fires, Kind, Node, Status, World, await_until, command, folder};
 use carillon_tests::{node::configure, process::Process};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -15,6 +19,8 @@ use std::path::PathBuf;
 scenario!(what_a_release_left_behind_keeps_its_meaning on_each: sqlite mariadb postgres);
 scenario!(a_node_that_asks_for_no_schema_ends_with_the_upgrade on_each: sqlite mariadb postgres);
 scenario!(a_step_that_was_cut_short_is_taken_again on_each: sqlite mariadb postgres);
+
+scenario!(a_release_is_upgraded_under_load: mariadb postgres);
 
 /// Every release whose databases must be readable.
 const RELEASES: &[&str] = &["0.1"];
@@ -229,4 +235,46 @@ async fn a_step_that_was_cut_short_is_taken_again(kind: Kind) {
     world.api().make_task(&app, "one", "tick", json!({ "schedule": "none" })).await;
     let twice = json!({ "tenant": "retail", "app": "orders", "name": "one", "handler": "tick", "schedule": "none" });
     world.api().expect(409, Method::POST, "/tasks", Some(&twice)).await;
+}
+
+/// A later release adds a column, and then writes what nodes of this one cannot work with. They go on until then, and step aside:
+/// no fire is lost, and none starts twice.
+async fn a_release_is_upgraded_under_load(kind: Kind) {
+    let world = World::new(kind).await;
+    let old = [world.node("a", QUICK).await, world.node("b", QUICK).await];
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    let tasks = every_second(&api, &app, 10).await;
+    let made_at = carillon_tests::now_ms();
+    let goes_on = async |what: &str| {
+        let fresh = format!(
+            "SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time > {}",
+            carillon_tests::now_ms() + 1_000
+        );
+        await_until(what, 60, || async { when(world.database.number(&fresh).await > 40) }).await;
+    };
+    goes_on("fires before the upgrade").await;
+    world.database.execute("ALTER TABLE task_log ADD COLUMN of_a_later_release INTEGER NOT NULL DEFAULT 0").await;
+    world.database.execute("INSERT INTO seaql_migrations (version, applied_at) VALUES ('m9998_later', 0)").await;
+    goes_on("fires after a step that both releases can work with").await;
+    assert!(old.iter().all(|node| node.process.is_running()));
+
+    world.database.execute("UPDATE schema_support SET oldest = 9999").await;
+    for node in &old {
+        let status = node.process.wait_exit(30).await;
+        let log = node.process.log();
+        assert!(status.code().is_some_and(|code| code != 0) && log.contains("steps aside"), "{status}: {log}");
+    }
+    // A node of the later release knows schema 9999; this one stands for it when it is not asked.
+    world.database.execute("UPDATE schema_support SET oldest = 1").await;
+    world.node("c", QUICK).await;
+    goes_on("fires after the upgrade").await;
+    let until = carillon_tests::now_ms() - 3_000;
+    let (rows, _) = world.settle_and_check().await;
+    for task in tasks {
+        let of_task: Vec<_> = rows.iter().filter(|row| row.task == task).cloned().collect();
+        let fires = Fires::every(1, &of_task).assert_no_gap().between(made_at + 6_000, until);
+        assert_all("succeeded", &fires, |row| row.status == Status::Succeeded);
+    }
 }

@@ -78,7 +78,7 @@ impl ClaimStore for Rows {
         Ok(Vec::new())
     }
 
-    async fn expire_unclaimed(&self, ends: &[UnclaimedEnd], _: i64) -> Result<HashSet<LogId>> {
+    async fn expire_unclaimed(&self, _: NodeId, ends: &[UnclaimedEnd], _: i64) -> Result<HashSet<LogId>> {
         let mut rows = self.runs.lock().unwrap();
         let mut moved = HashSet::new();
         for end in ends {
@@ -112,7 +112,7 @@ impl PlanStore for Rows {
     async fn skipped(&self, _: &[(TaskId, i64)], _: i64, _: u64) -> Result<Vec<(TaskId, i64)>> {
         Ok(Vec::new())
     }
-    async fn write_ahead(&self, _: Option<Fence>, _: &[Plan], _: i64) -> Result<Option<HashSet<TaskId>>> {
+    async fn write_ahead(&self, _: NodeId, _: Option<Fence>, _: &[Plan], _: i64) -> Result<Option<HashSet<TaskId>>> {
         Ok(None)
     }
 }
@@ -199,7 +199,7 @@ async fn loader(capacity: usize) -> (Arc<Rows>, Arc<RunQueue>, Loader<Rows>) {
         queue: queue.clone(),
         watch: Arc::new(LoadWatch::new(180_000)),
     };
-    let missed = MissedRuns::new(store.clone(), clock, Arc::default(), 30_000);
+    let missed = MissedRuns::new(store.clone(), NodeId(1), clock, Arc::default(), 30_000);
     let loader = Loader::new(parts, missed, settings);
     (store, queue, loader)
 }

@@ -3,7 +3,7 @@
 pub use crate::domain::ClockReading;
 use crate::domain::audit::Actor;
 use crate::domain::rules::{RuleChange, Rules};
-use crate::domain::silence::Silence;
+use crate::domain::silence::{LongestSilence, Silence};
 use crate::domain::{NodeId, TenantId, UserId};
 use crate::store::error::Result;
 use async_trait::async_trait;
@@ -34,6 +34,8 @@ pub struct NodeInfo {
     pub version: String,
     /// Its machine's clock, if it has measured it.
     pub clock: Option<ClockReading>,
+    /// After which the past waits for an operator.
+    pub longest_silence: LongestSilence,
 }
 
 impl NodeInfo {

@@ -2,7 +2,7 @@
 
 use super::cluster::Fence;
 use crate::domain::plan::Plan;
-use crate::domain::{BackfillId, LogId, Task, TaskId, TenantId};
+use crate::domain::{BackfillId, LogId, NodeId, Task, TaskId, TenantId};
 use crate::store::error::Result;
 use async_trait::async_trait;
 use std::collections::{HashMap, HashSet};
@@ -51,8 +51,14 @@ pub trait PlanStore: Send + Sync {
     /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
     /// one that was cancelled by an edit or a stop, which the new definition takes over. A plan
     /// that does not know that its task has children by now writes nothing. Answers the ids of
-    /// the tasks that moved; `None` when the fence is no longer valid.
-    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<TaskId>>>;
+    /// the tasks that moved; `None` when the fence is no longer valid, or the database has not heard of `node` lately.
+    async fn write_ahead(
+        &self,
+        node: NodeId,
+        fence: Option<Fence>,
+        plans: &[Plan],
+        now: i64,
+    ) -> Result<Option<HashSet<TaskId>>>;
 }
 
 /// A range of a task's fires for which runs are written after the fact.
@@ -102,6 +108,13 @@ pub trait BackfillStore: Send + Sync {
     /// Backfills after this one that are not done, oldest first.
     async fn open_backfills(&self, after: BackfillId, limit: u64) -> Result<Vec<Backfill>>;
     /// In one transaction: writes as many runs as may go on at once, and moves on, if the backfill
-    /// is still where the caller saw it; ends it when all have ended. Answers how many it wrote.
-    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> Result<usize>;
+    /// is still where the caller saw it; ends it when all have ended. Answers how many it wrote: none for a `node` of which the
+    /// database has not heard lately.
+    async fn advance(
+        &self,
+        node: NodeId,
+        of: &Backfill,
+        new_id: &(dyn Fn() -> LogId + Sync),
+        now: i64,
+    ) -> Result<usize>;
 }

@@ -92,9 +92,9 @@ pub trait ClaimStore: Send + Sync {
     /// `due_before` (epoch ms), or made up for as they were not written in time, and have neither expired nor been cancelled:
     /// (task, fire time).
     async fn missed_at(&self, questions: &[MissedQuestion], due_before: i64) -> Result<Vec<(TaskId, i64)>>;
-    /// INIT → EXPIRED, as if claimed at `now` (ms). Answers those that are so by this call, or an earlier one with the
+    /// INIT → EXPIRED, as if claimed by `node` at `now` (ms). Answers those that are so by this call, or an earlier one with the
     /// same instant.
-    async fn expire_unclaimed(&self, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>>;
+    async fn expire_unclaimed(&self, node: NodeId, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>>;
     /// Rows QUEUED for `node`, earliest first: after an error whose effect is unknown.
     async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>> {
         self.queued_before(node, i64::MAX, limit).await

@@ -5,7 +5,7 @@ use super::{ModelStore, refuse};
 use async_trait::async_trait;
 use carillon::domain::task::Routing;
 use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{BackfillId, ExecutorId, LogId, Reason, Run, Status, Task, TaskId, TenantId, Trigger};
+use carillon::domain::{BackfillId, ExecutorId, LogId, NodeId, Reason, Run, Status, Task, TaskId, TenantId, Trigger};
 use carillon::store::{Backfill, BackfillStore, Result, StoreErrorKind};
 
 const ACTION: &str = "backfill";
@@ -23,8 +23,18 @@ impl BackfillStore for ModelStore {
         .await
     }
 
-    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> Result<usize> {
-        self.call(ACTION, |state, _| Ok(state.advance(of, new_id, now))).await
+    async fn advance(
+        &self,
+        node: NodeId,
+        of: &Backfill,
+        new_id: &(dyn Fn() -> LogId + Sync),
+        now: i64,
+    ) -> Result<usize> {
+        self.call(ACTION, |state, at| {
+            let is_known = state.knows(node, at);
+            Ok(state.advance(is_known, of, new_id, now))
+        })
+        .await
     }
 }
 
@@ -97,7 +107,7 @@ impl State {
         self.backfills.values_mut().filter(|one| one.task_id == task).for_each(|one| end(one, now));
     }
 
-    fn advance(&mut self, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> usize {
+    fn advance(&mut self, is_known: bool, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> usize {
         let Some(task) = self.tasks.get(&of.task_id).map(|row| self.task(row)) else {
             if let Some(backfill) = self.backfills.get_mut(&of.id) {
                 end(backfill, now);
@@ -109,7 +119,7 @@ impl State {
         let room = (of.max_concurrent as usize).saturating_sub(open);
         let is_current =
             self.backfills.get(&of.id).is_some_and(|row| row.status == "open" && row.next_at == of.next_at);
-        let Some(until) = of.past_until(now).filter(|_| room > 0 && is_current) else { return 0 };
+        let Some(until) = of.past_until(now).filter(|_| is_known && room > 0 && is_current) else { return 0 };
         let candidates = task.schedule.fires(of.next_at, until, LOOK_MAX);
         let picked = self.pick(&task, &candidates, room);
         let count = picked.chosen.len() + picked.revived.len();

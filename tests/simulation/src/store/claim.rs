@@ -67,9 +67,11 @@ impl ClaimStore for ModelStore {
         .await
     }
 
-    async fn expire_unclaimed(&self, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>> {
+    async fn expire_unclaimed(&self, node: NodeId, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>> {
         self.call("end unclaimed", |state, at| {
-            Ok(ends.iter().filter(|end| state.expire_one(end, now, at)).map(|end| end.id).collect())
+            let is_known = state.knows(node, at);
+            let is_ended = |end: &&UnclaimedEnd| state.expire_one(is_known, end, now, at);
+            Ok(ends.iter().filter(is_ended).map(|end| end.id).collect())
         })
         .await
     }
@@ -95,7 +97,7 @@ impl ClaimStore for ModelStore {
 
 impl State {
     /// Whether it has heard of the node lately, if of any at all.
-    fn knows(&self, node: NodeId, at: i64) -> bool {
+    pub(super) fn knows(&self, node: NodeId, at: i64) -> bool {
         let since = self.clock(at) - SILENCE_MS;
         self.nodes.is_empty() || self.nodes.get(&node).is_some_and(|row| row.state.heartbeat_at >= since)
     }
@@ -108,9 +110,9 @@ impl State {
     }
 
     /// Ends the run, or finds that it was ended by the same call before.
-    fn expire_one(&mut self, end: &UnclaimedEnd, now: i64, at: i64) -> bool {
+    fn expire_one(&mut self, is_known: bool, end: &UnclaimedEnd, now: i64, at: i64) -> bool {
         let Some(row) = self.logs.get(&end.id) else { return false };
-        if row.run.version == end.version && row.run.status == Status::Init {
+        if is_known && row.run.version == end.version && row.run.status == Status::Init {
             if let Some(row) = self.step(end.id, Status::Expired, end.reason, at) {
                 row.message.clone_from(&end.message);
                 row.queued_at = now;

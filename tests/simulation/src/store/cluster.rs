@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use carillon::domain::NodeId;
 use carillon::domain::clock_step::{Found, LeftBehind};
 use carillon::domain::id_source::NODE_NUMBER_MAX;
-use carillon::domain::silence::{SILENCE_MS, Silence};
+use carillon::domain::silence::SILENCE_MS;
 use carillon::store::{
     Beat, ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result, StoreErrorKind,
 };
@@ -41,8 +41,7 @@ impl ClusterStore for ModelStore {
             };
             let Found { ids_after, set_back_from, lived_until, silent_since } = left_behind.found_at(now);
             if let Some(from) = silent_since {
-                let quiet = Silence { from, until: now, lived_until: 0, found_by: String::new(), decision: None };
-                state.silences.entry(from).or_insert(quiet);
+                state.silences.entry(from).or_insert(node.longest_silence.found(from, now));
                 state.change_rules(at);
             }
             state.joined += 1;
@@ -118,6 +117,9 @@ impl ClusterStore for ModelStore {
     ) -> Result<Option<Fence>> {
         self.call("take lease", |state, at| {
             let now = state.clock(at);
+            if !state.knows(node, at) {
+                return Ok(None);
+            }
             let row = state.leases.entry(lease.as_str()).or_default();
             let mine = held.filter(|held| row.holder == node && row.fence == held.number && row.expires_at >= now);
             if mine.is_none() {

@@ -49,12 +49,17 @@ impl PlanStore for ModelStore {
 
     async fn write_ahead(
         &self,
+        node: NodeId,
         fence: Option<Fence>,
         plans: &[Plan],
         asked_at: i64,
     ) -> Result<Option<HashSet<TaskId>>> {
         self.call("write ahead", |state, now| {
-            if fence.is_some_and(|fence| !state.renew(fence, now)) {
+            let may_write = match fence {
+                Some(fence) => state.renew(fence, now),
+                None => state.knows(node, now),
+            };
+            if !may_write {
                 return Ok(None);
             }
             let moved: HashSet<TaskId> =
@@ -76,9 +81,9 @@ impl PlanStore for ModelStore {
 
 impl State {
     pub(super) fn renew(&mut self, fence: Fence, at: i64) -> bool {
-        let now = self.clock(at);
+        let (now, is_known) = (self.clock(at), self.knows(fence.node, at));
         let row = self.leases.entry(fence.lease.as_str()).or_default();
-        let valid = row.holder == fence.node && row.fence == fence.number && row.expires_at >= now;
+        let valid = is_known && row.holder == fence.node && row.fence == fence.number && row.expires_at >= now;
         if valid {
             row.expires_at = now + fence.ttl_ms;
         }

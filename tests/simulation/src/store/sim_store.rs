@@ -134,18 +134,18 @@ either! {
         ask tasks_due(until: i64, besides: &[TenantId], limit: u64) -> Vec<Task>;
         ask find_tasks(ids: &[TaskId]) -> FoundTasks;
         ask skipped(since: &[(TaskId, i64)], until: i64, limit: u64) -> Vec<(TaskId, i64)>;
-        change write_ahead(fence: Option<Fence>, plans: &[Plan], now: i64) -> Option<HashSet<TaskId>>;
+        change write_ahead(node: NodeId, fence: Option<Fence>, plans: &[Plan], now: i64) -> Option<HashSet<TaskId>>;
     }
     BackfillStore {
         ask open_backfills(after: BackfillId, limit: u64) -> Vec<Backfill>;
-        change advance(of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> usize;
+        change advance(node: NodeId, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> usize;
     }
     ClaimStore {
         ask claimable(share: Option<Share>, due: DueRange, limit: u64) -> Vec<Run>;
         ask claimable_besides(left_out: &LeftOut, due: DueRange, limit: u64) -> Vec<Run>;
         change claim(node: NodeId, runs: Vec<Run>, now: i64) -> Vec<Run>;
         ask missed_at(questions: &[MissedQuestion], due_before: i64) -> Vec<(TaskId, i64)>;
-        change expire_unclaimed(ends: &[UnclaimedEnd], now: i64) -> HashSet<LogId>;
+        change expire_unclaimed(node: NodeId, ends: &[UnclaimedEnd], now: i64) -> HashSet<LogId>;
         ask queued_before(node: NodeId, at: i64, limit: u64) -> Vec<Run>;
         ask queued_of_others(live: &[NodeId], limit: u64) -> Vec<Run>;
     }

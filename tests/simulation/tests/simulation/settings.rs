@@ -40,7 +40,7 @@ impl Default for Shape {
             nodes: 2,
             tenants: 1,
             own_executors: 2,
-            capacity: 1_000,
+            capacity: ROOMY,
             lead_ms: LEAD_MS,
             ahead_ms: AHEAD_MS,
             misfire_after_ms: MISFIRE_AFTER_MS,
@@ -72,7 +72,7 @@ impl Shape {
             capacity: if dice.happens("small queue", 150) {
                 dice.between("how small", 60, 150) as usize
             } else {
-                1_000
+                ROOMY
             },
             lead_ms: if dice.happens("long lead", 333) { LONG_LEAD_MS } else { LEAD_MS },
             ahead_ms: if dice.happens("little ahead", 400) { SHORT_AHEAD_MS } else { AHEAD_MS },
@@ -89,6 +89,11 @@ impl Shape {
         self.own_executors + self.tenants - 1
     }
 
+    /// Whether nodes have less room than bursts need.
+    pub fn has_small_queues(&self) -> bool {
+        self.capacity < ROOMY
+    }
+
     /// Whether promise 10 holds.
     pub fn has_long_lead(&self) -> bool {
         self.lead_ms >= OFFLINE_AFTER_MS
@@ -96,6 +101,9 @@ impl Shape {
 }
 
 const TENANTS_MAX: i64 = 50;
+
+/// Runs for which there is room in most seeds.
+const ROOMY: usize = 1_000;
 
 /// The default.
 pub const LEAD_MS: i64 = 3_000;

@@ -1,6 +1,7 @@
 //! Tables of realistic size, made within the database: 200,000 runs of 4,000 tasks of 8 tenants.
 
 use crate::fixture::World;
+use carillon::domain::NodeId;
 use carillon::domain::plan::Plan;
 use carillon::store::{BATCH_MAX, NewTask};
 use carillon_tests::tenants::make_app;
@@ -83,7 +84,7 @@ impl Tables {
             plans.extend(tasks.iter().map(|task| Plan { task_id: task.id, ..world.plan(&like, [world.now]) }));
         }
         for plans in plans.chunks(BATCH_MAX) {
-            world.store.write_ahead(None, plans, world.now).await.unwrap();
+            world.store.write_ahead(NodeId(1), None, plans, world.now).await.unwrap();
         }
         multiply_runs(&database).await;
         Self { database, home: [world.owner.tenant_id.0, world.owner.app_id.0] }

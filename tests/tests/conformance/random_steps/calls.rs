@@ -84,11 +84,12 @@ impl Call {
     pub async fn make(&self, by: &Actor) -> End {
         let Actor { store, admin } = by;
         let done = match self {
-            Self::WriteAhead(plans) => {
-                store.write_ahead(None, plans, NOW).await.map(|moved| ids(moved.into_iter().flatten().map(|id| id.0)))
-            }
+            Self::WriteAhead(plans) => store
+                .write_ahead(NodeId(1), None, plans, NOW)
+                .await
+                .map(|moved| ids(moved.into_iter().flatten().map(|id| id.0))),
             Self::Claim(node, runs, at) => store.claim(*node, runs.clone(), *at).await.map(|runs| moved(&runs)),
-            Self::ExpireUnclaimed(ends, at) => store.expire_unclaimed(ends, *at).await.map(logs),
+            Self::ExpireUnclaimed(ends, at) => store.expire_unclaimed(NodeId(1), ends, *at).await.map(logs),
             Self::Acquire(asks) => store.acquire(asks).await.map(granted),
             Self::Release(ids) => store.release(ids).await.map(|()| Answer::Count(0)),
             Self::NoteWaits(waits) => store.note_waits(waits).await.map(|()| Answer::Count(0)),
@@ -199,7 +200,7 @@ async fn followed(store: &dyn Store, ended: &[EndedRun], ids: &[LogId], now: i64
 async fn advanced(store: &dyn Store, of: &Backfill, ids: &[LogId], now: i64) -> Result<Answer> {
     let used = AtomicUsize::new(0);
     let new_id = || ids[used.fetch_add(1, Ordering::Relaxed) % ids.len()];
-    store.advance(of, &new_id, now).await.map(|written| Answer::Count(written as u64))
+    store.advance(NodeId(1), of, &new_id, now).await.map(|written| Answer::Count(written as u64))
 }
 
 fn in_order(round: &mut OutboxRound) {

@@ -1,6 +1,6 @@
 //! The faults that a seed chooses.
 
-use super::{Fault, Planned, of_executors};
+use super::{Fault, Mishap, Planned, of_executors};
 use crate::node::Leaves;
 use crate::settings::Shape;
 use carillon_protocol::DRIFT_PPM;
@@ -9,7 +9,9 @@ use std::ops::Range;
 
 /// The faults of one seed, between `from` and `to`.
 pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec<Planned> {
-    let count = dice.between("how many faults", 1, 9);
+    // Where little is out of order, little is excused.
+    let is_quiet = dice.happens("hardly any faults", 200);
+    let count = if is_quiet { dice.between("how few faults", 0, 1) } else { dice.between("how many faults", 1, 9) };
     let mut planned: Vec<Planned> = (0..count)
         .map(|number| Planned {
             at: dice.between(&format!("when is fault {number}"), from, to),
@@ -30,6 +32,12 @@ pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec
     }
     if shape.long_runs && dice.happens("an executor is cut off for long", 600) {
         planned.push(long_island(dice, shape, from));
+    }
+    if shape.long_runs && dice.happens("an executor stands still for long", 300) {
+        planned.push(long_freeze(dice, shape, from));
+    }
+    if shape.has_small_queues() && dice.happens("a burst fills the queues", 700) {
+        planned.push(full_queues(dice, shape, from, to));
     }
     if dice.happens("a node's clock is slewed", 300) {
         planned.push(drift(dice, shape, from, to));
@@ -89,6 +97,22 @@ fn long_island(dice: &Dice, shape: &Shape, from: i64) -> Planned {
     let (at, down) =
         (dice.between("when it is cut off", from, 30_000), dice.between("how long it is cut off", 42_000, 60_000));
     Planned { at, fault: Fault::Island { executor, down } }
+}
+
+/// The same of one that stands still: what it ran goes on when it is back, until it is told to stop.
+fn long_freeze(dice: &Dice, shape: &Shape, from: i64) -> Planned {
+    let executor = dice.between("who stands still for long", 0, shape.own_executors as i64 - 1) as usize;
+    let at = dice.between("when it stands still", from, 30_000);
+    let down = dice.between("how long it stands still", 42_000, 60_000);
+    Planned { at, fault: Fault::Befalls { executor, mishap: Mishap::Freeze, down } }
+}
+
+/// A tenant starts more than all nodes have room for.
+fn full_queues(dice: &Dice, shape: &Shape, from: i64, to: i64) -> Planned {
+    let tenant = dice.between("who fills the queues", 0, shape.tenants as i64 - 1) as usize;
+    let room = (shape.capacity * shape.nodes) as i64;
+    let runs = dice.between("with how many runs", room, 2 * room) as usize;
+    Planned { at: dice.between("when the queues are filled", from, to), fault: Fault::Burst { tenant, runs } }
 }
 
 /// As much as is allowed for, either way.

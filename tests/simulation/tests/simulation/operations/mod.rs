@@ -127,8 +127,24 @@ pub fn plan(dice: &Dice, tasks: usize) -> Vec<Intended> {
             .then(|| faults::leaves(dice, &format!("operation {number}"))),
     };
     let mut planned: Vec<Intended> = (0..count).map(one).collect();
+    if dice.happens("a calendar is kept", 200) {
+        planned.extend(calendar_kept(dice, tasks));
+    }
     planned.sort_by_key(|intended| intended.at);
     planned
+}
+
+/// Versions of a calendar, one after the other.
+fn calendar_kept(dice: &Dice, tasks: usize) -> Vec<Intended> {
+    let task = dice.between("whose calendar it is", 0, tasks as i64 - 1) as usize;
+    let mut at = dice.between("when it is written", 8_000, 30_000);
+    let one = |version: i64| {
+        let follows = dice.happens(&format!("version {version} of the calendar is followed at once"), 600);
+        let intended = Intended { at, operation: Operation::Calendar { task, version, follows }, leaves: None };
+        at += dice.between(&format!("until version {}", version + 1), 500, 15_000);
+        intended
+    };
+    (1..=dice.between("how many versions of the calendar", 1, 3)).map(one).collect()
 }
 
 fn choose(dice: &Dice, name: &str, tasks: usize) -> Operation {
@@ -420,6 +436,7 @@ async fn backfill(
 async fn drop_window(parts: &SimParts, tenant: TenantId, id: WindowId) -> Result<()> {
     parts.engine.store.drop_window(tenant, id).await?;
     parts.engine.look().await?;
+    parts.engine.follow_rules().await?;
     parts.wake.notify_one();
     Ok(())
 }

@@ -3,16 +3,43 @@
 
 use super::Evidence;
 use super::punctuality::{SOON_MS, longest};
-use carillon::domain::{NodeId, Run};
+use carillon::domain::task_log::PRIORITY_DEFAULT;
+use carillon::domain::{NodeId, Run, TenantId};
 use carillon_simulation::executor::Start;
 use carillon_simulation::store::{Move, Stay};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs in memory of which no row tells: those that are on their way to executors, and those that wait for others while they are
 /// tried, which count twice.
 const UNSEEN: usize = 12;
 
+/// What a node has in memory is gone from there a little before its row says so, and the other way round.
+const SEEN_MS: i64 = 2_000;
+
+/// Of the most urgent runs that a simulation has.
+const WEIGHT: usize = 1 + PRIORITY_DEFAULT as usize;
+
 impl Evidence<'_> {
+    /// Nobody takes more of a node's memory at once than is left for all, times the weight of their runs.
+    pub fn shares_are_kept(&mut self) {
+        let stays = self.state.stays.all();
+        let mut taken: BTreeMap<(i64, NodeId, TenantId), usize> = BTreeMap::new();
+        for stay in stays {
+            *taken.entry((stay.from, stay.node, stay.tenant)).or_default() += 1;
+        }
+        for ((at, node, tenant), count) in taken {
+            let before = || stays.iter().filter(|stay| stay.node == node && stay.from < at && stay.to > at);
+            let (all, own) = (before().count(), before().filter(|stay| stay.tenant == tenant).count());
+            // Before the last of these came.
+            let (all, own) = (all + count - 1, own + count - 1);
+            let room = self.world.shape.capacity.saturating_sub(all);
+            if own >= (room + UNSEEN).saturating_mul(WEIGHT) && self.is_calm(at - SEEN_MS, at) {
+                let detail = format!("tenant {tenant} had {own} of {all} with node {node} at {at}, and took one more");
+                self.breaks("P3 a tenant leaves room to the others", None, detail);
+            }
+        }
+    }
+
     /// Whether a run waited because no node had room for it.
     pub fn waits_for_room(&self, run: &Run, start: &Start) -> bool {
         self.longest_with_room(run, self.due_at(start), start.at) <= SOON_MS

@@ -10,6 +10,7 @@ mod missed;
 mod named;
 mod punctuality;
 mod results;
+mod sleepers;
 mod tenants;
 mod turns;
 
@@ -25,6 +26,7 @@ use carillon_simulation::executor::{Start, Stop};
 use carillon_simulation::store::{End, Redefinition, State};
 use database_clock::DatabaseClock;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// After a takeover that lost commits the promises about attempts, turns and edits hold again for what fires so much later, ms.
 const WEAKENED_MS: i64 = 40_000;
@@ -91,28 +93,35 @@ pub fn check(world: &World) -> Vec<Broken> {
         evidence.every_end_leaves_the_outbox();
         evidence.tenants_are_apart();
         evidence.nothing_is_left_over();
+        evidence.shares_are_kept();
         let always = evidence.broken.len();
         evidence.what_holds_while_commits_last();
-        if let Some(until) = weakened_until(world) {
+        if let Some(weakened) = weakened(world) {
             let mut broken = evidence.broken.split_off(always);
-            broken.retain(|one| one.log.is_some_and(|log| evidence.fires_after(log, until)));
+            broken.retain(|one| one.log.is_some_and(|log| evidence.is_beside(log, &weakened)));
             evidence.broken.append(&mut broken);
         }
         evidence.broken
     })
 }
 
-/// Where a standby without the last commits has taken over, attempts and edits may be forgotten: of runs that fire before
-/// this instant (true time, epoch ms) less is promised.
-fn weakened_until(world: &World) -> Option<i64> {
-    let is_lossy = |planned: &&Planned| matches!(planned.fault, Fault::LostCommits { .. });
-    let until = world.faults.iter().filter(is_lossy).map(Planned::until).max()?;
-    Some(world.began + until + WEAKENED_MS)
+/// Where a standby without the last commits has taken over, attempts and edits may be forgotten: of runs that end or fire in
+/// this time (true time, epoch ms) less is promised.
+fn weakened(world: &World) -> Option<Range<i64>> {
+    let losses = world.faults.iter().filter_map(|planned| match planned.fault {
+        Fault::LostCommits { last } => Some((planned.at - last, planned.until() + WEAKENED_MS)),
+        _ => None,
+    });
+    let (from, until) = losses.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))?;
+    Some(world.began + from..world.began + until)
 }
 
 impl Evidence<'_> {
-    fn fires_after(&self, log: LogId, at: i64) -> bool {
-        self.state.logs.get(&log).is_some_and(|row| self.clock.first(row.run.fire_time) > at)
+    fn is_beside(&self, log: LogId, weakened: &Range<i64>) -> bool {
+        self.state.logs.get(&log).is_some_and(|row| {
+            let has_ended = row.finished_at > 0 && self.clock.last(row.finished_at) < weakened.start;
+            has_ended || self.clock.first(row.run.fire_time) > weakened.end
+        })
     }
 
     /// Whether this change was lost after its answer, with the last commits.
@@ -188,9 +197,10 @@ impl Evidence<'_> {
         let schedule = spec.to_schedule(from, task).unwrap();
         let mut fire = schedule.next_after(from);
         // What the clock passed over when it was set forward has had as long to be written.
-        // In a calm world all is written long before it is due.
+        // In a calm world all is written long before it is due, and before people change a task, what it owes is written.
         let calm = self.is_calm(stop.at - self.misfire_after_ms(), stop.at);
-        let margin = if calm { WRITTEN_AHEAD_MS } else { self.misfire_after_ms() };
+        let is_owed = calm || stop.started || stop.spec.pause_after_failures == 0;
+        let margin = if is_owed { WRITTEN_AHEAD_MS } else { self.misfire_after_ms() };
         let is_due = |fire: i64| fire <= stop.from - margin && self.clock.last(fire) <= stop.at - margin;
         let mut fires = Vec::new();
         while fire != NEVER && is_due(fire) {
@@ -328,7 +338,9 @@ impl Evidence<'_> {
                 if earlier.at > later.at {
                     let detail = format!("attempt {attempt} started at {} after {} at {}", earlier.at, key.1, later.at);
                     self.breaks("P4 an old attempt does not start after a new one", Some(LogId(key.0)), detail);
-                } else if self.stops.get(&earlier.key).is_none_or(|stop| stop.at > later.at) {
+                } else if self.stops.get(&earlier.key).is_none_or(|stop| stop.at > later.at)
+                    && !self.was_asleep(earlier.key, later.at)
+                {
                     let detail = format!("attempt {attempt} ran when {} started at {}", key.1, later.at);
                     self.breaks("P4 attempts do not run side by side", Some(LogId(key.0)), detail);
                 }
@@ -352,7 +364,7 @@ impl Evidence<'_> {
             }
             let dead = matches!(end.reason, Reason::OutcomeUnknown | Reason::Abandoned);
             let running = self.stops.get(&key).is_none_or(|stop| stop.at > end.at) || start.at > end.at;
-            if dead && running {
+            if dead && running && !self.was_asleep(key, end.at) {
                 let detail = format!("attempt {attempt} was called dead at {} but ran: {start:?}", end.at);
                 self.breaks("P4 what is called dead does not run", Some(log), detail);
             }

@@ -1,11 +1,11 @@
 //! The promises about runs that wait for each other and runs that follow each other.
 //!
 //! How many runs of a task go on at once is counted by true time, over all executors, from what
-//! they really did. There is no exception, not even for an attempt whose executor was judged dead
+//! they really did. There is no exception for an attempt whose executor was judged dead
 //! and that is repeated (`at_least_once`): a run gives its turn back only when its result is
 //! committed, when it certainly never started, or when its executor has certainly ended it (it is
-//! gone, or stopped what it ran after `abandon_after`). Outside the simulation there is one: a
-//! handler that goes on although its executor told it to stop.
+//! gone, or stopped what it ran after `abandon_after`). There is one where an executor stands still for longer than that:
+//! `sleepers.rs`. Outside the simulation there is another: a handler that goes on although its executor told it to stop.
 
 use crate::promises::{CLOCKS_MS, Evidence};
 use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
@@ -85,7 +85,8 @@ impl<'a> Evidence<'a> {
     /// Of these runs, in the order of their beginnings, no more went on at once.
     pub fn at_most(&mut self, bound: usize, runs: &[Going], promise: &'static str) {
         for (place, run) in runs.iter().enumerate() {
-            let beside: Vec<&Going> = runs[..place].iter().filter(|earlier| earlier.to > run.from).collect();
+            let goes_on = |earlier: &&Going| earlier.to > run.from && !self.was_asleep(earlier.key, run.from);
+            let beside: Vec<&Going> = runs[..place].iter().filter(goes_on).collect();
             if beside.len() >= bound {
                 self.breaks(promise, Some(LogId(run.key.0)), format!("{run:?} started beside {beside:?}"));
             }

@@ -108,12 +108,14 @@ impl<'a> Evidence<'a> {
         Some((row.status, &row.reason, row.finished_at))
     }
     /// When an attempt was said to have ended, ms. One of which nobody knows how it ended has no time of its own: no later than
-    /// the next one was due.
+    /// the next one was due, or began where an edit had it go on as it was due.
     fn called_at(&self, kept: &Attempt) -> i64 {
         if kept.finished_at > 0 {
             return kept.finished_at;
         }
         let next = self.attempts.get(&(kept.log, kept.attempt + 1)).map(|next| next.due_time);
-        next.or_else(|| self.rows.get(&kept.log).map(|row| row.due_time)).unwrap_or(0)
+        let due = next.or_else(|| self.rows.get(&kept.log).map(|row| row.due_time)).unwrap_or(0);
+        let began = self.visits.get(&(kept.log, kept.attempt + 1)).and_then(|visits| visits.first());
+        began.map_or(due, |visit| due.max(visit.start_us / 1_000))
     }
 }

@@ -1,0 +1,28 @@
+//! The one exception to promises 4 and 11: an executor that stands still, and cannot be told from one that is gone. When it has been
+//! silent for so long that it would have stopped what it ran, that is repeated. When it is back, its handlers go on until it has
+//! told them to stop.
+
+use super::Evidence;
+use crate::faults::{Fault, Mishap};
+use crate::settings::{ABANDON_AFTER_MS, HEARTBEAT_MS, OFFLINE_AFTER_MS};
+use carillon_protocol::RunKey;
+
+/// Who stands still for so long has stopped what it ran, as far as others can know, ms: they heard of it up to a heartbeat before.
+const GIVEN_UP_MS: i64 = ABANDON_AFTER_MS + 2 * OFFLINE_AFTER_MS - HEARTBEAT_MS;
+
+/// Who is back has told its handlers to stop within this time, ms.
+const TOLD_WITHIN_MS: i64 = 600;
+
+impl Evidence<'_> {
+    /// Whether the executor of this attempt had stood still for so long at that time (true time, epoch ms), and the attempt ended
+    /// as soon as it was back.
+    pub fn was_asleep(&self, key: RunKey, at: i64) -> bool {
+        let Some(starts) = self.starts.get(&key) else { return false };
+        self.world.faults.iter().any(|planned| {
+            let Fault::Befalls { executor, mishap: Mishap::Freeze, .. } = planned.fault else { return false };
+            let (from, until) = (self.world.began + planned.at, self.world.began + planned.until());
+            let ended_soon = self.stops.get(&key).is_some_and(|stop| stop.at <= until + TOLD_WITHIN_MS);
+            executor == starts[0].machine && from + GIVEN_UP_MS <= at && ended_soon
+        })
+    }
+}
