@@ -91,11 +91,12 @@ impl FairQueue {
     }
 
     /// Adds a run to be looked at from `at` on. Of a run that is already inside the newer version
-    /// stays, in the place of the older one.
+    /// stays, in the place of the older one; of the same version, which a database that has lost commits may give twice, the
+    /// one that was read last.
     pub fn push(&mut self, at: i64, run: Run) {
         match self.runs.get_mut(&run.id) {
             // An older copy must not displace the row as it is now.
-            Some(inside) if inside.version >= run.version => {}
+            Some(inside) if inside.version > run.version => {}
             Some(inside) => *inside = run,
             None => {
                 self.tenants.entry(run.tenant_id).or_default().queued += 1;

@@ -180,7 +180,7 @@ proptest! {
                 Step::Push { tenant, id, version, priority, at } => {
                     let run = Run { version, ..of(tenant, id, priority, at) };
                     order.push(at, run.clone());
-                    model.entry(LogId(id)).and_modify(|(_, inside)| if inside.version < version { *inside = run.clone() })
+                    model.entry(LogId(id)).and_modify(|(_, inside)| if inside.version <= version { *inside = run.clone() })
                         .or_insert((at, run));
                 }
                 Step::Take { until, max } => {
@@ -218,4 +218,17 @@ proptest! {
         let rest = order.take(i64::MAX, usize::MAX).0;
         prop_assert_eq!(rest.len(), model.len());
     }
+}
+
+#[test]
+fn of_one_version_the_copy_that_was_read_last_counts() {
+    let mut order = filled([of(1, 1, 5, 60_000)]);
+    order.push(8_000, of(1, 1, 5, 8_000));
+    assert_eq!(order.len(), 1);
+    let (taken, _) = order.take(60_000, 10);
+    assert_eq!(taken.iter().map(|run| run.due_time).collect::<Vec<_>>(), [8_000], "in the place of the other");
+    let mut order = filled([Run { version: 7, ..of(1, 1, 5, 60_000) }]);
+    order.push(8_000, Run { version: 6, ..of(1, 1, 5, 8_000) });
+    let (taken, _) = order.take(60_000, 10);
+    assert_eq!(taken.iter().map(|run| run.due_time).collect::<Vec<_>>(), [60_000], "an older one changes nothing");
 }

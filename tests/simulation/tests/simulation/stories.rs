@@ -469,3 +469,17 @@ fn who_is_heard_just_after_a_long_outage_witnesses_no_restore() {
         holds(seed, LEAD_MS, &plan);
     }
 }
+
+/// A database that lost its last commits gives a serial run a version once more, with another due time. The node that has both copies
+/// goes by the one that it read last: by the other the run would wait for itself, and keep all later ones of its task from starting.
+#[test]
+fn a_version_that_is_given_twice_holds_up_no_serial_task() {
+    let plan =
+        [at(10_591, Fault::StoreAway { node: None, down: 43_578 }), at(55_181, Fault::LostCommits { last: 4_591 })];
+    for seed in [999, 0, 1, 2, 3] {
+        let shape = Shape { nodes: 1, own_executors: 3, ahead_ms: 20_000, long_runs: true, ..Shape::default() };
+        let world = crate::simulate(&Setup { shape, faults: Some(plan.to_vec()), ..Setup::of(seed) });
+        let broken = promises::check(&world);
+        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+    }
+}
