@@ -44,7 +44,7 @@ pub struct State {
     /// Ranges of fires for which runs are written after the fact.
     pub backfills: BTreeMap<BackfillId, Backfill>,
     /// Which backfill a run counts for.
-    pub(super) backfill_runs: BTreeMap<LogId, BackfillId>,
+    pub backfill_runs: BTreeMap<LogId, BackfillId>,
     /// Minutes before that have been put on the list of what to count, ms.
     pub(super) listed_until: i64,
     /// Minutes and hours to count: (grain, start).

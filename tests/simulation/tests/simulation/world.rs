@@ -2,7 +2,7 @@
 
 use crate::faults::{self, Fault, Planned, SWITCH_OVER_MS};
 use crate::node::{Leaves, NodeParts, SimNode, SimParts};
-use crate::operations::{self, Intended, KnownBound};
+use crate::operations::{self, Done, Intended, KnownBound};
 use crate::promises::READ_IN_TROUBLE_MS;
 use crate::settings::Shape;
 use crate::tasks::{self, Answered};
@@ -128,6 +128,8 @@ pub struct World {
     pub began: i64,
     /// What edits, stops and starts answered.
     pub answers: Mutex<Vec<Answered>>,
+    /// What people did besides changing tasks, as it was answered.
+    pub done: Mutex<Vec<Done>>,
     /// Since when every node knew which bound of runs at once.
     pub bounds: Mutex<Vec<KnownBound>>,
     /// Rows that were not moved on.
@@ -260,7 +262,7 @@ impl World {
         let nothing_else = faults.is_some().then(Vec::new);
         let faults = faults.unwrap_or_else(chosen);
         let operations = operations.or(nothing_else).unwrap_or_else(|| operations::plan(&dice, tenants[0].tasks.len()));
-        let (answers, bounds, stuck, leftovers) = Default::default();
+        let (answers, done, bounds, stuck, leftovers) = Default::default();
         let ids = IdSource::after(NodeId(PEOPLE), 0);
         Arc::new(Self {
             time,
@@ -277,6 +279,7 @@ impl World {
             operations,
             began,
             answers,
+            done,
             bounds,
             stuck,
             leftovers,

@@ -175,6 +175,24 @@ fn choose(dice: &Dice, name: &str, tasks: usize) -> Operation {
     }
 }
 
+/// What became of an operation, and when that was answered (true time, epoch ms). What undoes something counts from when it was
+/// asked for.
+#[derive(Debug, Clone)]
+pub enum Done {
+    /// A run is cancelled.
+    Cancelled { log: LogId, at: i64 },
+    /// A fire is skipped.
+    Skipped { task: TaskId, fire_time: i64, at: i64 },
+    /// Perhaps it is no more.
+    Restored { task: TaskId, fire_time: i64, at: i64 },
+    /// A range is filled.
+    Filled { id: BackfillId, at: i64 },
+    /// A window is known.
+    Window { window: MaintenanceWindow, at: i64 },
+    /// Perhaps it is no more.
+    Dropped { id: WindowId, at: i64 },
+}
+
 /// Does all of them at their times.
 pub fn begin(world: &Arc<World>, intended: &[Intended]) {
     for (number, Intended { at, operation, leaves }) in intended.iter().cloned().enumerate() {
@@ -207,7 +225,10 @@ impl Desk {
             }
             Operation::Cancel { task, newest } => {
                 if let Some(log) = self.open_run(task_at(task), newest) {
-                    self.ask(move |parts: Parts| async move { cancel(&parts, log).await }).await;
+                    let is_cancelled = self.ask(move |parts: Parts| async move { cancel(&parts, log).await }).await;
+                    if is_cancelled == Some(true) {
+                        self.note(|at| Done::Cancelled { log, at });
+                    }
                 }
             }
             Operation::Skip { task, restored_after } => self.skip(task_at(task), restored_after).await,
@@ -255,15 +276,20 @@ impl Desk {
 
     async fn skip(&self, task: TaskId, restored_after: Option<i64>) {
         let skipped = self.ask(move |parts: Parts| async move { skip(&parts, task).await }).await;
-        if let (Some(fire_time), Some(after)) = (skipped.flatten(), restored_after) {
+        let Some(fire_time) = skipped.flatten() else { return };
+        self.note(|at| Done::Skipped { task, fire_time, at });
+        if let Some(after) = restored_after {
             self.world.pass(after).await;
+            self.note(|at| Done::Restored { task, fire_time, at });
             self.ask(move |parts: Parts| async move { restore(&parts, task, fire_time).await }).await;
         }
     }
 
     async fn backfill(&self, task: TaskId, range: (i64, i64), at_once: i32, cancelled_after: Option<i64>) {
         let filled = self.ask(move |parts: Parts| async move { backfill(&parts, task, range, at_once).await }).await;
-        if let (Some(id), Some(after)) = (filled.flatten(), cancelled_after) {
+        let Some(id) = filled.flatten() else { return };
+        self.note(|at| Done::Filled { id, at });
+        if let Some(after) = cancelled_after {
             self.world.pass(after).await;
             let tenant = self.tenant();
             self.ask(move |parts: Parts| async move {
@@ -275,16 +301,23 @@ impl Desk {
     }
 
     async fn window(&self, window: MaintenanceWindow, dropped_after: Option<i64>) {
-        let (id, tenant) = (window.id, window.tenant_id);
-        self.ask(move |parts: Parts| {
+        let (id, tenant, kept) = (window.id, window.tenant_id, window.clone());
+        let known = self.ask(move |parts: Parts| {
             let window = window.clone();
             async move { parts.engine.store.add_window(&window, parts.engine.clock.now_ms()).await }
-        })
-        .await;
+        });
+        if known.await.is_some() {
+            self.note(|at| Done::Window { window: kept, at });
+        }
         if let Some(after) = dropped_after {
             self.world.pass(after).await;
+            self.note(|at| Done::Dropped { id, at });
             self.ask(move |parts: Parts| async move { drop_window(&parts, tenant, id).await }).await;
         }
+    }
+
+    fn note(&self, done: impl FnOnce(i64) -> Done) {
+        self.world.done.lock().unwrap().push(done(self.world.time.now_ms()));
     }
 
     /// Asks one node after the other until one answers. What is refused is not asked for again: `None`; nor is what is left.
@@ -334,8 +367,8 @@ async fn run(parts: &SimParts, task: TaskId, due_in: i64) -> Result<()> {
     Ok(())
 }
 
-/// As `api/logs/cancel.rs` does it.
-async fn cancel(parts: &SimParts, log: LogId) -> Result<()> {
+/// As `api/logs/cancel.rs` does it. Whether it is cancelled.
+async fn cancel(parts: &SimParts, log: LogId) -> Result<bool> {
     let engine = &parts.engine;
     for _ in 0..CANCEL_ROUNDS_MAX {
         let Some(found) = engine.store.runs(None, &[log]).await?.pop() else { break };
@@ -344,10 +377,10 @@ async fn cancel(parts: &SimParts, log: LogId) -> Result<()> {
         }
         if engine.canceller.cancel_by(&engine.store, &found, Reason::CancelledManually, "enough").await? {
             parts.ended.notify(engine);
-            break;
+            return Ok(true);
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 /// As `api/calendars.rs` does it. No day is left out.

@@ -2,6 +2,7 @@
 //! lost or is given up, and an attempt ends by its handler alone.
 
 use super::Evidence;
+use crate::faults::{Fault, Planned};
 use crate::operations::Operation;
 use carillon::domain::rules::WindowAction;
 use carillon::domain::task::{BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ScheduleKind, TaskSpec};
@@ -59,9 +60,13 @@ impl Evidence<'_> {
                 is(self.ended_by_handler(row, RunStatus::Failed), "its handler did not fail")
                     .or_else(|| is(retried, "it was not tried often enough"))
             }
-            (Status::Failed, Reason::OutcomeUnknown | Reason::Abandoned) => is(!calm, "nothing was out of order")
-                .or_else(|| is(retried || spec.delivery == Delivery::AtMostOnce, "it was not tried again")),
-            (Status::Failed, _) => is(!calm, "nothing was out of order"),
+            (Status::Failed, Reason::OutcomeUnknown | Reason::Abandoned) => {
+                is(!calm && self.may_be_lost(from, until), "nothing was out of order that loses a run")
+                    .or_else(|| is(retried || spec.delivery == Delivery::AtMostOnce, "it was not tried again"))
+            }
+            (Status::Failed, _) => {
+                is(!calm, "nothing was out of order").or_else(|| is(retried, "it was not tried often enough"))
+            }
             (Status::Expired, Reason::MisfireSkipped) => {
                 is(!calm, "nothing was out of order").or_else(|| self.why_not_left_out(row, spec))
             }
@@ -104,6 +109,15 @@ impl Evidence<'_> {
             let from = self.clock.at(self.world.began + intended.at) + begins_in;
             row.run.tenant_id == self.world.tenants[0].owner.tenant_id && (from..=from + lasts).contains(&at)
         })
+    }
+
+    /// Whether something was out of order in this time (epoch ms) after which nodes may not know what became of a run. Messages that
+    /// come twice, or too late, and nodes that are stopped in good order, lose none.
+    fn may_be_lost(&self, from: i64, until: i64) -> bool {
+        let loses_none = |planned: &Planned| {
+            matches!(planned.fault, Fault::Doubled { .. } | Fault::Overtaken { .. } | Fault::Stop { .. })
+        };
+        self.disturbances(from, until).any(|planned| !loses_none(planned))
     }
 
     /// Whether people have cancelled runs of its task.

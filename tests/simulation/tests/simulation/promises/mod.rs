@@ -8,6 +8,7 @@ mod leftovers;
 mod memory;
 mod missed;
 mod named;
+mod operations;
 mod punctuality;
 mod results;
 mod sleepers;
@@ -155,6 +156,7 @@ impl Evidence<'_> {
         self.missed_fires_run_as_policies_say();
         self.what_a_stopped_task_would_have_fired_is_not_made_up_for();
         self.nothing_is_late_without_need();
+        self.what_people_did_holds();
     }
 
     fn steps_are_allowed(&mut self) {
