@@ -77,6 +77,7 @@ impl Drafts {
             let mut task = Task {
                 id: 0,
                 name: format!("{name}-{number}"),
+                tenant: 0,
                 schedule,
                 is_at_most_once: body["delivery"] == "at_most_once",
                 bound: bound_of(&body),

@@ -39,6 +39,8 @@ pub struct Task {
     pub id: i64,
     /// Its name.
     pub name: String,
+    /// The number of its tenant.
+    pub tenant: usize,
     /// When it fires.
     pub schedule: Schedule,
     /// Its delivery is at most once.
@@ -246,6 +248,8 @@ pub struct History {
     pub deaths: BTreeMap<u32, i64>,
     /// Every process of an executor, with the executor's name.
     pub processes: BTreeMap<u32, String>,
+    /// The number of the tenant whose an executor is, by its name.
+    pub tenants: BTreeMap<String, usize>,
     /// What broke.
     pub troubles: Vec<Trouble>,
     /// The traps that were set.

@@ -110,6 +110,7 @@ async fn make_tasks(stand: &Stand, ledger: &mut Ledger) -> Result<Vec<Task>> {
     let drafts = catalog::drafts();
     for Draft { tenant, mut body, mut task, parents } in drafts.clone() {
         body["tenant"] = TENANTS[tenant].into();
+        task.tenant = tenant;
         body["app"] = "chaos".into();
         body["name"] = task.name.as_str().into();
         if !parents.is_empty() {
@@ -154,6 +155,7 @@ async fn gather(stand: &Stand, history: &mut History) {
     history.rows = collect::rows(stand.database()).await;
     history.attempts = collect::attempts(stand.database()).await;
     let processes = |host: &Host| host.pids().into_iter().map(|pid| (pid, host.name().to_owned())).collect::<Vec<_>>();
+    history.tenants = stand.tenants_of_executors();
     history.processes = stand.executors.iter().flat_map(|executor| processes(&executor.host)).collect();
     history.deaths = stand.hosts().flat_map(Host::deaths).collect();
     let mut incidents = stand.story.incidents();

@@ -15,6 +15,7 @@ use carillon_tests::proxy::{Fork, Speech, Way};
 use carillon_tests::{App, Database, command, port};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -109,6 +110,15 @@ impl Stand {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Ok(())
+    }
+
+    /// The number of the tenant whose each is, by its name.
+    pub fn tenants_of_executors(&self) -> BTreeMap<String, usize> {
+        self.executors
+            .iter()
+            .zip(TENANT_OF)
+            .map(|(executor, tenant)| (executor.host.name().to_owned(), tenant))
+            .collect()
     }
 
     async fn make_app(&self, tenant: &str) -> Result<App> {

@@ -107,11 +107,14 @@ fn long_freeze(dice: &Dice, shape: &Shape, from: i64) -> Planned {
     Planned { at, fault: Fault::Befalls { executor, mishap: Mishap::Freeze, down } }
 }
 
-/// A tenant starts more than all nodes have room for.
+/// More runs of one task cannot be started at once.
+const BURST_MAX: i64 = 900;
+
+/// A tenant starts more than all nodes have room for, or as many as can be.
 fn full_queues(dice: &Dice, shape: &Shape, from: i64, to: i64) -> Planned {
     let tenant = dice.between("who fills the queues", 0, shape.tenants as i64 - 1) as usize;
     let room = (shape.capacity * shape.nodes) as i64;
-    let runs = dice.between("with how many runs", room, 2 * room) as usize;
+    let runs = dice.between("with how many runs", room, 2 * room).min(BURST_MAX) as usize;
     Planned { at: dice.between("when the queues are filled", from, to), fault: Fault::Burst { tenant, runs } }
 }
 

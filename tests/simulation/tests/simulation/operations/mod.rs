@@ -14,7 +14,9 @@ use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::statistics::DAY_MS;
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::{BackfillId, LogId, Reason, TaskId, TenantId, WindowId};
-use carillon::store::{Backfill, NewRun, OutcomeStore as _, Result, Skip, StoreError, StoreErrorKind, TaskView};
+use carillon::store::{
+    Backfill, NewRun, OutcomeStore as _, Result, Skip, Skipped, StoreError, StoreErrorKind, TaskView,
+};
 use carillon_simulation::Dice;
 use carillon_simulation::store::Bounded;
 use std::fmt;
@@ -418,8 +420,12 @@ async fn skip(parts: &SimParts, task: TaskId) -> Result<Option<i64>> {
     let now = engine.clock.now_ms();
     let fire_time = view.next_fire_at;
     let wish = Skip { id: engine.ids.next(now), fire_time, message: "stocktaking".to_owned() };
-    engine.store.skip_fire(&view, &wish, now).await?;
-    Ok(Some(fire_time))
+    let is_skipped = match engine.store.skip_fire(&view, &wish, now).await? {
+        Skipped::Written => true,
+        // It was written in between.
+        Skipped::There(log) => cancel(parts, log).await?,
+    };
+    Ok(is_skipped.then_some(fire_time))
 }
 
 async fn restore(parts: &SimParts, task: TaskId, fire_time: i64) -> Result<()> {

@@ -14,15 +14,25 @@ const GIVEN_UP_MS: i64 = ABANDON_AFTER_MS + 2 * OFFLINE_AFTER_MS - HEARTBEAT_MS;
 const TOLD_WITHIN_MS: i64 = 600;
 
 impl Evidence<'_> {
-    /// Whether the executor of this attempt had stood still for so long at that time (true time, epoch ms), and the attempt ended
-    /// as soon as it was back.
+    /// Whether the executor of this attempt stood still at that time (true time, epoch ms), had been silent for so long, and the attempt
+    /// ended as soon as it was back.
     pub fn was_asleep(&self, key: RunKey, at: i64) -> bool {
         let Some(starts) = self.starts.get(&key) else { return false };
+        let machine = starts[0].machine;
         self.world.faults.iter().any(|planned| {
             let Fault::Befalls { executor, mishap: Mishap::Freeze, .. } = planned.fault else { return false };
             let (from, until) = (self.world.began + planned.at, self.world.began + planned.until());
             let ended_soon = self.stops.get(&key).is_some_and(|stop| stop.at <= until + TOLD_WITHIN_MS);
-            executor == starts[0].machine && from + GIVEN_UP_MS <= at && ended_soon
+            executor == machine && from <= at && self.silent_from(machine, from) + GIVEN_UP_MS <= at && ended_soon
         })
+    }
+
+    /// Since when an executor that stands still from that time on has reached no node.
+    fn silent_from(&self, machine: usize, from: i64) -> i64 {
+        let islands = self.world.faults.iter().filter(|planned| {
+            let cuts = matches!(planned.fault, Fault::Island { executor, .. } if executor == machine);
+            cuts && (planned.at..=planned.until() + HEARTBEAT_MS).contains(&(from - self.world.began))
+        });
+        islands.map(|planned| self.world.began + planned.at).min().unwrap_or(from).min(from)
     }
 }

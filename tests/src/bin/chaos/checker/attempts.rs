@@ -28,11 +28,25 @@ impl Evidence<'_> {
                 let detail = format!("attempt {}: its process lives, and its handler has not ended", key.1);
                 self.breaks("endless_handler", key.0, visits[0].task, detail);
             }
+            self.executors_are_of_the_tenant(&visits);
             logs.entry(key.0).or_default().extend(visits);
         }
         for (log, visits) in logs {
             self.starts_agree_with_the_row(log, &visits);
             self.starts_follow_each_other(log, &visits);
+        }
+    }
+
+    /// P8.
+    fn executors_are_of_the_tenant(&mut self, visits: &[&Visit]) {
+        for visit in visits {
+            let executor = self.history.processes.get(&visit.pid);
+            let of = executor.and_then(|name| self.history.tenants.get(name)).copied();
+            let asked = self.tasks.get(&visit.task).map(|task| task.tenant);
+            if of != asked {
+                let detail = format!("tenant {asked:?}, and {executor:?} is of tenant {of:?}");
+                self.breaks("foreign_executor", visit.log, visit.task, detail);
+            }
         }
     }
 

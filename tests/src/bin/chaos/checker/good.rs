@@ -30,6 +30,7 @@ fn task(id: i64, name: &str, schedule: Schedule) -> Task {
     Task {
         id,
         name: name.to_owned(),
+        tenant: 0,
         schedule,
         is_at_most_once: false,
         bound: None,
@@ -152,6 +153,7 @@ pub fn good() -> History {
         trouble("partition-executor", "executor-0", T0 + 2_000, T0 + 6_000),
     ];
     history.processes = [(10, "executor-0".to_owned()), (WELL, "executor-1".to_owned())].into();
+    history.tenants = [("executor-0".to_owned(), 0), ("executor-1".to_owned(), 0)].into();
     (history.mended_us, history.stopped_us) = (MENDED * 1_000, STOPPED * 1_000);
     history.visits.sort_by_key(|visit| visit.start_mono);
     history

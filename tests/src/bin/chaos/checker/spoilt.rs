@@ -335,6 +335,32 @@ fn starts_beyond_the_delivery_or_against_the_row_are_named() {
 }
 
 #[test]
+fn executors_of_others_are_named() {
+    let of_others = |history: &mut History| history.tenants.values_mut().for_each(|tenant| *tenant = 1);
+    assert_eq!(named(of_others), ["foreign_executor"]);
+}
+
+/// An attempt of which nobody knows how it ended has no time; where an edit had the run go on, it is due as it was.
+#[test]
+fn what_is_called_lost_is_so_by_the_next_start() {
+    let lost = |after_ms: i64| {
+        move |history: &mut History| {
+            let row = nth(history, PLAIN, 0);
+            row.attempt = 2;
+            let (log, due_time, reason) = (row.id, row.due_time, "outcome_unknown".to_owned());
+            history.attempts.push(Attempt { log, attempt: 1, due_time, finished_at: 0, status: 3, reason });
+            again(history, log, 2, after_ms);
+            history.visits.retain(|visit| (visit.log, visit.attempt) != (log, 1));
+            // It was due before anything was out of order.
+            let partition = history.troubles.iter_mut().find(|trouble| trouble.name == "partition-executor").unwrap();
+            (partition.from_us, partition.until_us) = ((T0 + 4_000) * 1_000, (T0 + 6_000) * 1_000);
+        }
+    };
+    assert!(!named(lost(10_000)).contains(&"lost_without_reason"));
+    assert!(named(lost(1_000)).contains(&"lost_without_reason"));
+}
+
+#[test]
 fn turns_that_are_not_kept_are_named() {
     let overlap = |history: &mut History| {
         let id = nth(history, SERIAL, 3).id;
