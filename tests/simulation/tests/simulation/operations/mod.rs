@@ -195,6 +195,20 @@ pub enum Done {
     Dropped { id: WindowId, at: i64 },
 }
 
+impl Done {
+    /// When.
+    pub fn at(&self) -> i64 {
+        match self {
+            Self::Cancelled { at, .. }
+            | Self::Skipped { at, .. }
+            | Self::Restored { at, .. }
+            | Self::Filled { at, .. }
+            | Self::Window { at, .. }
+            | Self::Dropped { at, .. } => *at,
+        }
+    }
+}
+
 /// Does all of them at their times.
 pub fn begin(world: &Arc<World>, intended: &[Intended]) {
     for (number, Intended { at, operation, leaves }) in intended.iter().cloned().enumerate() {

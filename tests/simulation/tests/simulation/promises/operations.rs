@@ -1,7 +1,7 @@
 //! What people do besides changing tasks has the effect that it was answered to have.
 
-use super::Evidence;
 use super::turns::Going;
+use super::{Evidence, weakened};
 use crate::operations::Done;
 use carillon::domain::rules::MaintenanceWindow;
 use carillon::domain::{BackfillId, LogId, TaskId, Trigger, WindowId};
@@ -15,7 +15,10 @@ impl Evidence<'_> {
     /// Looks at every answer.
     pub fn what_people_did_holds(&mut self) {
         let done = self.world.done.lock().unwrap().clone();
-        for one in &done {
+        // What was done shortly before a standby took over without the last commits may be lost with these.
+        let weakened = weakened(self.world);
+        let lasts = |one: &&Done| weakened.as_ref().is_none_or(|range| !range.contains(&one.at()));
+        for one in done.iter().filter(lasts) {
             match one {
                 Done::Cancelled { log, at } => self.nothing_goes_out_again(*log, *at),
                 Done::Skipped { task, fire_time, at } => self.a_fire_stays_away(&done, (*task, *fire_time), *at),
