@@ -12,6 +12,7 @@ use std::process::Output;
 scenario!(what_may_have_run_is_skipped: sqlite mariadb postgres);
 scenario!(what_was_not_even_written_may_have_run_too: sqlite postgres);
 scenario!(a_node_that_goes_on_over_a_restore_runs_nothing_of_the_past: mariadb postgres);
+scenario!(a_node_that_goes_on_over_a_restore_fills_nothing_again: mariadb postgres);
 scenario!(what_may_have_run_runs_if_an_operator_says_so: sqlite);
 scenario!(restarted_executors_tell_what_their_predecessors_lived_through: sqlite);
 scenario!(without_a_witness_an_operator_says_so: sqlite);
@@ -298,6 +299,40 @@ async fn a_node_that_goes_on_over_a_restore_runs_nothing_of_the_past(kind: Kind)
     assert!(done.status.success(), "{done:?}");
     await_until("nothing of the past waits", 30, || async { when(restored.of_lost("status < 10").await == 0) }).await;
     assert_eq!(restored.starts(), before, "some ran again");
+}
+
+/// How far a backfill had come is lost: it goes no further until an operator has decided.
+async fn a_node_that_goes_on_over_a_restore_fills_nothing_again(kind: Kind) {
+    let (world, node, app, executor, _) = furnished(kind, QUICK).await;
+    let api = world.api();
+    let task = api.make_task(&app, "settlements", "tick", json!({ "cron": "* * * * * ?" })).await;
+    let until = now_ms() / 1_000 * 1_000 - 60_000;
+    let body = json!({ "from": until - 600_000, "until": until, "max_concurrent": 1 });
+    let path = format!("/tasks/{task}/backfills");
+    api.expect(202, Method::POST, &path, Some(&body)).await;
+    let filled = || {
+        let mut starts: HashMap<i64, usize> = HashMap::new();
+        for start in executor.starts().iter().filter(|start| start.task == task && start.fire_time < until) {
+            *starts.entry(start.fire_time).or_default() += 1;
+        }
+        starts
+    };
+    await_until("it goes on", 40, || async { when(filled().len() >= 3) }).await;
+    back_up(&world.database).await;
+    let by_then = filled().len();
+    await_until("it comes further than the backup knows", 60, || async { when(filled().len() >= by_then + 8) }).await;
+    node.process.signal("STOP");
+    restore(&world.database).await;
+    node.process.signal("CONT");
+    node.process.wait_exit(30).await;
+    world.unready_node("a", node.port, QUICK).ready().await;
+    // Longer than witnesses have.
+    pass(15.0).await;
+    assert!(filled().values().all(|count| *count == 1), "some ran again: {:?}", filled());
+    api.expect(204, Method::POST, "/cluster/resume", Some(&json!({ "past": "skip" }))).await;
+    let is_cancelled = async || api.get(&path).await["items"][0]["status"] == "cancelled";
+    await_until("it is cancelled", 30, || async { when(is_cancelled().await) }).await;
+    assert!(filled().values().all(|count| *count == 1), "some ran again: {:?}", filled());
 }
 
 async fn what_may_have_run_runs_if_an_operator_says_so(kind: Kind) {

@@ -10,7 +10,7 @@ use crate::store::{FoundTasks, MissedQuestion, UnclaimedEnd};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 
 const NOW: i64 = 1_000_000;
 
@@ -27,6 +27,8 @@ struct Rows {
     passed_ms: Arc<AtomicI64>,
     /// What every run is of.
     task: Mutex<Option<Task>>,
+    /// Nothing is given to this node.
+    refuses: AtomicBool,
 }
 
 impl Rows {
@@ -65,6 +67,9 @@ impl ClaimStore for Rows {
     }
 
     async fn claim(&self, _: NodeId, runs: Vec<Run>, _: i64) -> Result<Vec<Run>> {
+        if self.refuses.load(Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
         let mut rows = self.runs.lock().unwrap();
         for run in &runs {
             rows.insert(run.id, Run { version: run.version + 1, status: Status::Queued, ..run.clone() });
@@ -269,6 +274,19 @@ async fn a_round_ends_also_when_more_tenants_burst_than_can_be_left_out() {
     store.reads.lock().unwrap().clear();
     loader.load_urgent().await.unwrap();
     assert!(store.reads.lock().unwrap().len() <= 4, "{:?}", store.reads);
+}
+
+/// As a restored database does until the node has noticed.
+#[tokio::test]
+async fn a_round_ends_also_when_nothing_is_given_to_the_node() {
+    for tenants in [1, 40] {
+        let (store, queue, loader) = loader(20_000).await;
+        store.refuses.store(true, Ordering::Relaxed);
+        store.write((0..5_000).map(|id| Run { tenant_id: TenantId(id % tenants), ..run(id, NOW) }));
+        loader.load_urgent().await.unwrap();
+        loader.load().await.unwrap();
+        assert!(store.reads.lock().unwrap().len() <= 20 && queue.is_empty(), "{:?}", store.reads);
+    }
 }
 
 #[tokio::test]
