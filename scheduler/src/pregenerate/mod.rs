@@ -12,7 +12,7 @@ use crate::cluster::{Clock, LoadWatch, Membership, RuleBook};
 use crate::domain::plan::{Window, plan_besides};
 use crate::domain::{AppId, IdSource, Task, TaskId, TenantId};
 use crate::metrics::{OTHER_APPS, RUNS_ENDED};
-use crate::store::{ClusterStore, Fence, LEFT_OUT_MAX, LeaseName, PlanStore, Result};
+use crate::store::{ClusterStore, Fence, LEFT_OUT_MAX, LeaseName, PlanStore, Result, StoreError, StoreErrorKind};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -195,6 +195,9 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
 
     /// Writes the window of one task at once, without the lease: right after it was started or
     /// edited, so that its first fires are not late.
+    ///
+    /// # Errors
+    /// Of the store; also while it has not heard of this node lately.
     pub async fn write_task(&self, id: TaskId) -> Result<usize> {
         let mut written = 0;
         for _ in 0..ROUNDS_MAX {
@@ -202,8 +205,11 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             if tasks.iter().all(|task| task.next_fire_at > self.until()) {
                 break;
             }
-            // A node of which the database has not heard lately writes nothing; who holds the lease does, once it is known.
-            let Some(logs) = self.write(None, &tasks).await? else { break };
+            let Some(logs) = self.write(None, &tasks).await? else {
+                const DETAIL: &str =
+                    "the database has not heard of this node for a minute; it has with the next heartbeat";
+                return Err(StoreError::new(StoreErrorKind::Unavailable, "write task logs ahead", DETAIL));
+            };
             written += logs;
         }
         Ok(written)

@@ -483,3 +483,16 @@ fn a_version_that_is_given_twice_holds_up_no_serial_task() {
         assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
     }
 }
+
+/// After an outage of more than a minute a task is stopped by a node of which the database has not heard since: it writes nothing until
+/// it has, and what the task owes is not given up for that.
+#[test]
+fn what_a_task_owes_is_written_before_a_change_also_after_a_long_outage() {
+    let plan = [
+        at(7_104, Fault::StoreAway { node: None, down: 63_625 }),
+        at(14_184, Fault::Restart { task: 12, down: 8_834 }),
+    ];
+    for seed in [3_179, 0, 1, 2, 3, 4, 5, 6] {
+        holds(seed, LEAD_MS, &plan);
+    }
+}

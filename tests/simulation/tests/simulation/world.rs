@@ -21,7 +21,7 @@ use carillon_simulation::{
     Dice, Endpoint, Gate, Ledger, MachineTime, Net, SimCarrier, SimClock, SimExecutor, SimStore, SimTime, SimTransport,
     Trace,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -518,11 +518,16 @@ impl World {
         let since = now - CALM_MS + STUCK_AFTER_MS;
         let turns_since = self.time.now_ms() - TURN_WITHIN_MS;
         let starts = self.ledger.starts();
-        let ended: BTreeSet<RunKey> = self.ledger.stops().into_iter().map(|stop| stop.key).collect();
-        let has_its_turn = |start: &&Start| start.at > turns_since || !ended.contains(&start.key);
+        let ended: BTreeMap<RunKey, i64> = self.ledger.stops().into_iter().map(|stop| (stop.key, stop.at)).collect();
+        let goes_on_since = |start: &Start| ended.get(&start.key).is_none_or(|at| *at > turns_since);
+        let has_its_turn = |start: &&Start| start.at > turns_since || goes_on_since(start);
         let moving: BTreeSet<TaskId> = starts.iter().filter(has_its_turn).map(|start| start.task).collect();
-        let going: BTreeSet<LogId> =
-            starts.iter().map(|start| start.key).filter(|key| !ended.contains(key)).map(|key| LogId(key.0)).collect();
+        let going: BTreeSet<LogId> = starts
+            .iter()
+            .map(|start| start.key)
+            .filter(|key| !ended.contains_key(key))
+            .map(|key| LogId(key.0))
+            .collect();
         let found = self.store.inspect(|state| {
             // While others of its task have their turn, a run may wait for its own; executors keep what was handed to them before
             // the clock was set back.

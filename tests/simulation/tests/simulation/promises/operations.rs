@@ -92,7 +92,7 @@ impl Evidence<'_> {
             });
             of.min().unwrap_or(i64::MAX)
         };
-        let until = dropped(window.id);
+        let until = dropped(window.id).min(self.clock.first(window.ends_at));
         let within = window.starts_at..window.ends_at;
         for start in self.starts.values().flatten().cloned().collect::<Vec<_>>() {
             let key = start.key;
