@@ -268,7 +268,7 @@ async fn a_release_is_upgraded_under_load(kind: Kind) {
     }
     // A node of the later release knows schema 9999; this one stands for it when it is not asked.
     world.database.execute("UPDATE schema_support SET oldest = 1").await;
-    world.node("c", QUICK).await;
+    world.unready_node("a", old[0].port, QUICK).ready().await;
     goes_on("fires after the upgrade").await;
     let until = carillon_tests::now_ms() - 3_000;
     let (rows, _) = world.settle_and_check().await;
