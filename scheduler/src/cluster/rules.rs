@@ -71,12 +71,18 @@ impl RuleBook {
     /// one that changed it has not come to it. `now` by the cluster's clock, `here` by this machine's, ms. Returns how many runs did.
     pub async fn follow(&self, store: &dyn RuleStore, now: i64, here: i64) -> Result<u64> {
         let is_due = |change: &RuleChange| self.followed().get(change).is_none_or(|again_at| *again_at <= here);
-        if !self.now().changes.iter().any(is_due) {
+        let rules = self.now();
+        if !rules.changes.iter().any(is_due) {
             return Ok(0);
         }
         // Another process may have come to it.
         let changes = store.rules(now).await?.changes;
-        self.followed().retain(|change, _| changes.contains(change));
+        {
+            let mut followed = self.followed();
+            followed.retain(|change, _| rules.changes.contains(change));
+            let gone = rules.changes.iter().filter(|change| !changes.contains(change));
+            followed.extend(gone.map(|change| (*change, i64::MAX)));
+        }
         let mut moved = 0;
         for change in changes.into_iter().filter(is_due) {
             if change.ends_at > 0 {
@@ -139,8 +145,9 @@ mod tests {
     /// A window until 60,000; nothing else ever changes. Counts what follows a change.
     #[derive(Default)]
     struct OneWindow {
-        changes: Vec<RuleChange>,
+        changes: Mutex<Vec<RuleChange>>,
         followed: AtomicI64,
+        reads: AtomicI64,
     }
 
     #[async_trait]
@@ -153,7 +160,8 @@ mod tests {
             let action = WindowAction::Postpone;
             let window = MaintenanceWindow { id, tenant_id, starts_at: 50_000, ends_at: 60_000, action, note };
             let windows = if window.ends_at > now { vec![window] } else { Vec::new() };
-            let (windows, changes) = (HashMap::from([(tenant_id, windows)]), self.changes.clone());
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            let (windows, changes) = (HashMap::from([(tenant_id, windows)]), self.changes.lock().unwrap().clone());
             Ok(Rules { version: 1, windows, changes, ..Rules::default() })
         }
         async fn witness(&self, _: &Silence) -> Result<bool> {
@@ -184,7 +192,7 @@ mod tests {
     async fn a_process_follows_what_another_may_have_left_and_what_it_judged_itself() {
         let window = RuleChange { id: 1, tenant_id: TenantId(1), ends_at: 60_000, changed_at: 0 };
         let quota = RuleChange { id: 5, tenant_id: TenantId(5), ends_at: 0, changed_at: 40_000 };
-        let store = OneWindow { changes: vec![window, quota], ..OneWindow::default() };
+        let store = OneWindow { changes: Mutex::new(vec![window, quota]), ..OneWindow::default() };
         let book = RuleBook::default();
         let followed = async |now| {
             book.refresh(&store, now).await.unwrap();
@@ -198,5 +206,20 @@ mod tests {
         assert_eq!(followed(70_999).await, 0);
         assert_eq!(followed(71_000).await, 60_000, "what was judged before it was known");
         assert_eq!(followed(200_000).await, 0);
+    }
+
+    #[tokio::test]
+    async fn what_another_process_has_followed_is_not_asked_about_again() {
+        let quota = RuleChange { id: 5, tenant_id: TenantId(5), ends_at: 0, changed_at: 40_000 };
+        let store = OneWindow { changes: Mutex::new(vec![quota]), ..OneWindow::default() };
+        let book = RuleBook::default();
+        book.refresh(&store, 41_000).await.unwrap();
+        book.follow(&store, 41_000, 0).await.unwrap();
+        store.changes.lock().unwrap().clear();
+        book.follow(&store, 42_000, 1_000).await.unwrap();
+        store.reads.store(0, Ordering::Relaxed);
+        book.follow(&store, 90_000, 49_000).await.unwrap();
+        let told = (store.followed.load(Ordering::Relaxed), store.reads.load(Ordering::Relaxed));
+        assert_eq!(told, (0, 0));
     }
 }

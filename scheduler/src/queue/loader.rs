@@ -320,8 +320,8 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
         let claimed = claimed.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
         METRICS.claims_won.add(claimed.len() as u64);
         METRICS.claims_lost.add(tried.saturating_sub(claimed.len()) as u64);
-        let (claimed_rows, refused) = (claimed.len(), refused.len());
-        let page = Page { tried, claimed: claimed_rows, refused, limit, found, heavy, has_missed: false };
+        let counts = Page { tried, claimed: claimed.len(), refused: refused.len(), ..Page::default() };
+        let page = Page { limit, found, heavy, ..counts };
         self.queue.push(claimed);
         Ok(page)
     }
