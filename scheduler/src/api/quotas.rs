@@ -127,7 +127,6 @@ async fn edit(
     api.store.noting(vec![note]).set_quotas(tenant.id, Some(tenant.revision), &quotas, now).await?;
     // Runs that waited may go now; the other nodes check every second.
     api.engine.look().await?;
-    api.engine.follow_rules().await?;
     api.wake.notify_one();
     answer(&api, tenant.id, tenant.revision + 1).await
 }

@@ -12,7 +12,9 @@ use crate::cluster::{Clock, LoadWatch, Membership, RuleBook};
 use crate::domain::plan::{Window, plan_besides};
 use crate::domain::{AppId, IdSource, Task, TaskId, TenantId};
 use crate::metrics::{OTHER_APPS, RUNS_ENDED};
-use crate::store::{ClusterStore, Fence, LEFT_OUT_MAX, LeaseName, PlanStore, Result, StoreError, StoreErrorKind};
+use crate::store::{
+    ClusterStore, Fence, LEFT_OUT_MAX, LeaseName, PlanStore, Result, StoreError, StoreErrorKind, Writer,
+};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -173,7 +175,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
 
     /// `false` when the lease is lost.
     async fn write_fenced(&self, round: &mut Round, tasks: &[Task]) -> Result<bool> {
-        let Some(logs) = self.write(Some(round.fence), tasks).await? else {
+        let Some(logs) = self.write(Writer::Lease(round.fence), tasks).await? else {
             let fence = round.fence.number;
             tracing::warn!(fence, "lost the pre-generation lease while writing; nothing was written");
             *self.lock() = None;
@@ -205,7 +207,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             if tasks.iter().all(|task| task.next_fire_at > self.until()) {
                 break;
             }
-            let Some(logs) = self.write(None, &tasks).await? else {
+            let Some(logs) = self.write(Writer::Node(self.membership.id()), &tasks).await? else {
                 const DETAIL: &str =
                     "the database has not heard of this node for a minute; it has with the next heartbeat";
                 return Err(StoreError::new(StoreErrorKind::Unavailable, "write task logs ahead", DETAIL));
@@ -229,7 +231,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         }
     }
 
-    async fn write(&self, fence: Option<Fence>, tasks: &[Task]) -> Result<Option<usize>> {
+    async fn write(&self, by: Writer, tasks: &[Task]) -> Result<Option<usize>> {
         let now = self.clock.now_ms();
         let window = Window {
             now,
@@ -243,9 +245,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         let plan = |task| plan_besides(task, window, besides(task), || self.ids.next(now));
         let plans: Vec<_> = tasks.iter().filter_map(plan).collect();
         let logs = plans.iter().map(|plan| plan.fires.len()).sum();
-        let Some(written) = self.store.write_ahead(self.membership.id(), fence, &plans, now).await? else {
-            return Ok(None);
-        };
+        let Some(written) = self.store.write_ahead(by, &plans, now).await? else { return Ok(None) };
         let apps: HashMap<TaskId, AppId> = tasks.iter().map(|task| (task.id, task.app_id)).collect();
         let missed = plans.iter().filter(|plan| written.contains(&plan.task_id)).flat_map(|plan| {
             let app = apps.get(&plan.task_id).copied().unwrap_or(OTHER_APPS);

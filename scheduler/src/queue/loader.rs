@@ -53,6 +53,16 @@ struct Range {
     /// How long before their due time, ms.
     ahead_ms: i64,
     missed: Missed,
+    /// Pages in a row of which nothing could be claimed.
+    refused: usize,
+}
+
+impl Range {
+    /// Whether it gets nothing any more, after this page.
+    fn gets_nothing(&mut self, page: &Page) -> bool {
+        self.refused = if page.is_refused() { self.refused + 1 } else { 0 };
+        self.refused == REFUSED_MAX
+    }
 }
 
 /// How a load meets missed runs.
@@ -229,13 +239,12 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
             self.return_inherited().await?;
             self.adopt().await?;
         }
-        let (mut loaded, mut refused) = (0, 0);
-        let mut range = Range { share, ahead_ms, missed: Missed::Unknown };
+        let mut loaded = 0;
+        let mut range = Range { share, ahead_ms, missed: Missed::Unknown, refused: 0 };
         for pages in 1.. {
             let page = self.page(range, None).await?;
             loaded += page.claimed;
-            refused = if page.is_refused() { refused + 1 } else { 0 };
-            if refused == REFUSED_MAX {
+            if range.gets_nothing(&page) {
                 break;
             }
             if page.has_missed {
@@ -249,7 +258,7 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
             // where one tenant must not stand before the others.
             let others_wait = share.is_none() && !page.heavy.is_empty();
             if others_wait && (page.is_stuck() || pages % OTHERS_EVERY == 1) {
-                loaded += self.fill_others(page.heavy.clone(), range).await?;
+                loaded += self.fill_others(page.heavy.clone(), Range { refused: 0, ..range }).await?;
             }
             if page.is_stuck() {
                 break;
@@ -260,12 +269,11 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
 
     /// Claims what lies behind the rows of heavy tenants.
     async fn fill_others(&self, mut heavy: Heavy, mut range: Range) -> Result<usize> {
-        let (mut loaded, mut refused) = (0, 0);
+        let mut loaded = 0;
         loop {
             let page = self.page(range, Some(&heavy.left_out())).await?;
             loaded += page.claimed;
-            refused = if page.is_refused() { refused + 1 } else { 0 };
-            if refused == REFUSED_MAX {
+            if range.gets_nothing(&page) {
                 return Ok(loaded);
             }
             if page.has_missed {
@@ -320,8 +328,8 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
         let claimed = claimed.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
         METRICS.claims_won.add(claimed.len() as u64);
         METRICS.claims_lost.add(tried.saturating_sub(claimed.len()) as u64);
-        let counts = Page { tried, claimed: claimed.len(), refused: refused.len(), ..Page::default() };
-        let page = Page { limit, found, heavy, ..counts };
+        let page =
+            Page { tried, claimed: claimed.len(), refused: refused.len(), limit, found, heavy, has_missed: false };
         self.queue.push(claimed);
         Ok(page)
     }

@@ -9,11 +9,11 @@ use super::sql_store::retrying;
 use super::task_columns::spec_list;
 use super::template::Text as _;
 use super::values::{list, to_json};
-use super::{BUCKETS, Fence, FoundTasks, PlanStore, Result, SqlStore, StoreError};
+use super::{BUCKETS, Fence, FoundTasks, PlanStore, Result, SqlStore, StoreError, Writer};
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{LogId, NodeId, Status, Task, TaskId, TenantId};
+use crate::domain::{LogId, Status, Task, TaskId, TenantId};
 use async_trait::async_trait;
 use sea_orm::QueryResult;
 use std::collections::HashSet;
@@ -210,14 +210,8 @@ impl PlanStore for SqlStore {
         self.query(ACTION, &SKIPPED, values).await
     }
 
-    async fn write_ahead(
-        &self,
-        node: NodeId,
-        fence: Option<Fence>,
-        plans: &[Plan],
-        now: i64,
-    ) -> Result<Option<HashSet<TaskId>>> {
-        retrying(|| self.write_ahead_once(node, fence, plans, now)).await
+    async fn write_ahead(&self, by: Writer, plans: &[Plan], now: i64) -> Result<Option<HashSet<TaskId>>> {
+        retrying(|| self.write_ahead_once(by, plans, now)).await
     }
 }
 
@@ -244,24 +238,19 @@ impl SqlStore {
         Ok(earliest.first().copied().flatten().unwrap_or(NEVER))
     }
 
-    async fn write_ahead_once(
-        &self,
-        node: NodeId,
-        fence: Option<Fence>,
-        plans: &[Plan],
-        now: i64,
-    ) -> Result<Option<HashSet<TaskId>>> {
+    async fn write_ahead_once(&self, by: Writer, plans: &[Plan], now: i64) -> Result<Option<HashSet<TaskId>>> {
         const ACTION: &str = "write task logs ahead";
         let marks: Vec<_> = plans.iter().map(mark).collect();
         let marks = to_json(ACTION, &marks)?;
         let tx = self.begin(ACTION).await?;
-        let may_write = if let Some(fence) = fence {
+        let may_write = match by {
             // Renewing inside the transaction holds the lease's row until the commit: a node
             // that lost the lease meanwhile writes nothing.
-            let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into(), fence.ttl_ms.into()];
-            tx.execute(&LEASE_RENEW, values).await? == 1
-        } else {
-            tx.query::<i32, _>(&KNOWS, [node.into()]).await? == [1]
+            Writer::Lease(Fence { lease, node, number, ttl_ms }) => {
+                let values = [lease.as_str().into(), node.into(), number.into(), ttl_ms.into()];
+                tx.execute(&LEASE_RENEW, values).await? == 1
+            }
+            Writer::Node(node) => tx.query::<i32, _>(&KNOWS, [node.into()]).await? == [1],
         };
         if !may_write {
             tx.rollback().await?;

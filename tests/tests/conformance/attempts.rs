@@ -3,7 +3,7 @@
 use crate::fixture::{World, dispatch_of, edit, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TenantId, Transition};
-use carillon::store::{ATTEMPTS_KEPT_MAX, KeptAttempt, MESSAGE_CHARS_MAX, RefusedAttempt, RunDispatch};
+use carillon::store::{ATTEMPTS_KEPT_MAX, KeptAttempt, MESSAGE_CHARS_MAX, RefusedAttempt, RunDispatch, Writer};
 
 cases!(
     a_failure_that_is_retried_is_kept_once,
@@ -140,7 +140,7 @@ async fn what_a_new_definition_takes_over_is_kept(world: World) {
     assert!(world.admin.attempts(tenant, run.id).await.is_empty());
     let task = world.task(task.id).await;
     let plan = Plan { takes_over: true, ..world.plan(&task, [world.now]) };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
     let kept = world.admin.attempts(tenant, run.id).await;
     let seen: Vec<_> = kept.iter().map(|kept| (kept.number, kept.executor_id, kept.status, kept.reason)).collect();
     assert_eq!(seen, [(1, ExecutorId(7), Status::Cancelled, Reason::TaskEdited)]);

@@ -4,7 +4,7 @@ use crate::fixture::{World, node};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{BackfillId, LogId, NodeId, Reason, Run, Status, TaskId, TenantId, Transition, Trigger};
-use carillon::store::{Backfill, LogView, SqlStore, StoreErrorKind, TaskView};
+use carillon::store::{Backfill, LogView, SqlStore, StoreErrorKind, TaskView, Writer};
 
 cases!(
     a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists,
@@ -139,7 +139,7 @@ async fn ends_of_backfilled_runs_are_followed_where_they_matter(world: World) {
         let task = world.task(task.id).await;
         // Fires without a log, and one whose run never was.
         let missed = Plan { outbox: true, ..world.plan(&task, [second + 1_000]) };
-        world.store.write_ahead(NodeId(1), None, &[missed], world.now).await.unwrap();
+        world.store.write_ahead(Writer::Node(NodeId(1)), &[missed], world.now).await.unwrap();
         let run = world.rows(task.id).await.remove(0).dispatched.run;
         assert_eq!(world.store.change(&[expiry(&run)]).await.unwrap().len(), 1);
         let ended = world.store.ended(LogId::NONE, 1_000).await.unwrap().ended;

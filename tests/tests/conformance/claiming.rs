@@ -1,10 +1,10 @@
 //! Runs that become one node's.
 
-use crate::fixture::{World, ids};
+use crate::fixture::{World, ids, node_info};
 use carillon::domain::plan::Plan;
 use carillon::domain::{BackfillId, LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
 use carillon::store::{
-    DueRange, LEFT_OUT_MAX, LeaseName, LeftOut, MissedQuestion, NewTask, NodeInfo, Share, UnclaimedEnd,
+    DueRange, LEFT_OUT_MAX, LeaseName, LeftOut, MissedQuestion, NewTask, Share, UnclaimedEnd, Writer,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ async fn run_of(world: &World, owner: Owner, priority: i32, seconds: i64) -> Run
     world.admin.apply(std::slice::from_ref(&task), &[], world.now).await.unwrap();
     let task = world.task(task.id).await;
     let plan = Plan { priority, ..world.plan(&task, [world.now + seconds * 1_000]) };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
     world.rows(task.id).await.remove(0).dispatched.run
 }
 
@@ -198,11 +198,7 @@ async fn what_earlier_processes_of_a_node_had_queued(world: World) {
 
 async fn a_restored_database_gives_nothing_to_a_node_that_has_not_noticed(world: World) {
     let runs = world.runs(3).await;
-    let info = |name: &str| {
-        let (name, address) = (name.to_owned(), format!("http://{name}:1"));
-        NodeInfo { name, address, version: "1".to_owned(), ..NodeInfo::default() }
-    };
-    let me = world.store.join(&info("a")).await.unwrap();
+    let me = world.store.join(&node_info("a")).await.unwrap();
     let claim = async |run: &Run| world.store.claim(me.id, vec![run.clone()], world.now).await.unwrap().len();
     assert_eq!(claim(&runs[0]).await, 1);
     assert_eq!(world.store.queued_of(me.id, 10).await.unwrap().len(), 1);
@@ -227,28 +223,28 @@ async fn a_restored_database_gives_nothing_to_a_node_that_has_not_noticed(world:
             Some(lease) => store.take_lease(LeaseName::Pregenerate, node, Some(lease), 60_000).await.unwrap(),
             None => None,
         };
-        let written = store.write_ahead(node, None, std::slice::from_ref(&plan), world.now).await.unwrap();
+        let written = store.write_ahead(Writer::Node(node), std::slice::from_ref(&plan), world.now).await.unwrap();
         let filled = store.advance(node, &backfill, &|| world.id(), world.now).await.unwrap();
         let ended = store.expire_unclaimed(node, &[end(&runs[2])], world.now).await.unwrap().len();
         (renewed.is_some(), written.map_or(0, |tasks| tasks.len()), filled, ended)
     };
     assert_eq!(takes(stranger).await, (false, 0, 0, 0));
-    let fence = world.store.take_lease(LeaseName::Statistics, me.id, None, 600_000).await.unwrap();
+    let fence = world.store.take_lease(LeaseName::Statistics, me.id, None, 600_000).await.unwrap().unwrap();
     let Some(database) = &world.database else { return };
     // As a backup has it that was taken before its last heartbeats, or before it joined.
     for older in ["UPDATE node SET heartbeat_at = heartbeat_at - 61000", "DELETE FROM node"] {
         database.execute(older).await;
         if older.starts_with("DELETE") {
-            world.store.join(&info("b")).await.unwrap();
+            world.store.join(&node_info("b")).await.unwrap();
             database.execute("UPDATE node SET id = id + 7").await;
         }
         assert_eq!(claim(&runs[1]).await, 0, "{older}");
         assert!(world.store.queued_of(me.id, 10).await.unwrap().is_empty(), "{older}");
         assert_eq!(takes(me.id).await, (false, 0, 0, 0), "{older}");
         let plans = std::slice::from_ref(&plan);
-        assert_eq!(world.store.write_ahead(me.id, fence, plans, world.now).await.unwrap(), None, "{older}");
+        assert_eq!(world.store.write_ahead(Writer::Lease(fence), plans, world.now).await.unwrap(), None, "{older}");
     }
-    let again = world.store.join(&info("a")).await.unwrap();
+    let again = world.store.join(&node_info("a")).await.unwrap();
     assert_eq!(world.store.claim(again.id, vec![runs[1].clone()], world.now).await.unwrap().len(), 1);
     assert_eq!(takes(again.id).await, (true, 1, 2, 1));
 }

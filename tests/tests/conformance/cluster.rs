@@ -1,6 +1,6 @@
 //! Nodes, heartbeats, the clock.
 
-use crate::fixture::World;
+use crate::fixture::{World, node_info};
 use carillon::domain::NodeId;
 use carillon::store::{Beat, ClockReading, Member, NodeHeartbeat, NodeInfo, SqlStore};
 use carillon_tests::{Database, Kind};
@@ -24,27 +24,18 @@ databases!(a_number_that_has_rested_is_taken_once);
 /// At once: more than a node tries for a number.
 const JOINERS: usize = 64;
 
-fn node(name: &str) -> NodeInfo {
-    NodeInfo {
-        name: name.to_owned(),
-        address: format!("http://{name}:1"),
-        version: "1".to_owned(),
-        ..NodeInfo::default()
-    }
-}
-
 fn beat(queue_depth: u64) -> NodeHeartbeat {
     NodeHeartbeat { queue_depth, ..NodeHeartbeat::default() }
 }
 
 async fn each_name_has_one_number_and_a_new_process_replaces_the_old(world: World) {
     let store = &world.store;
-    let a = store.join(&node("a")).await.unwrap();
-    let b = store.join(&node("b")).await.unwrap();
+    let a = store.join(&node_info("a")).await.unwrap();
+    let b = store.join(&node_info("b")).await.unwrap();
     assert_ne!(a.id, b.id);
     assert_eq!(store.heartbeat(&a, &beat(3)).await.unwrap(), Beat::Renewed);
 
-    let again = store.join(&node("a")).await.unwrap();
+    let again = store.join(&node_info("a")).await.unwrap();
     assert_eq!(again.id, a.id);
     assert_ne!(again.incarnation, a.incarnation);
     assert_eq!(store.heartbeat(&a, &beat(3)).await.unwrap(), Beat::Replaced, "the old process was replaced");
@@ -59,7 +50,7 @@ async fn each_name_has_one_number_and_a_new_process_replaces_the_old(world: Worl
 
 async fn a_node_that_left_is_listed_as_such_until_it_beats(world: World) {
     let store = &world.store;
-    let a = store.join(&node("a")).await.unwrap();
+    let a = store.join(&node_info("a")).await.unwrap();
     store.leave(&a).await.unwrap();
     assert!(store.nodes().await.unwrap()[0].left_at > 0);
     assert_eq!(store.heartbeat(&a, &beat(0)).await.unwrap(), Beat::Renewed);
@@ -69,7 +60,7 @@ async fn a_node_that_left_is_listed_as_such_until_it_beats(world: World) {
 
 async fn a_node_says_how_its_clock_stands(world: World) {
     let store = &world.store;
-    let a = store.join(&node("a")).await.unwrap();
+    let a = store.join(&node_info("a")).await.unwrap();
     let clock = async || store.nodes().await.unwrap()[0].clock;
     assert_eq!(clock().await, None, "not measured yet");
     let behind = Some(ClockReading { offset_ms: -70, uncertainty_us: 900 });
@@ -77,30 +68,30 @@ async fn a_node_says_how_its_clock_stands(world: World) {
         assert_eq!(store.heartbeat(&a, &NodeHeartbeat { clock: said, ..beat(1) }).await.unwrap(), Beat::Renewed);
         assert_eq!(clock().await, said);
     }
-    store.join(&node("a")).await.unwrap();
+    store.join(&node_info("a")).await.unwrap();
     assert_eq!(clock().await, None, "that was another process");
 }
 
 async fn who_joins_is_told_that_the_clock_was_set_back(world: World) {
     let store = &world.store;
-    let a = store.join(&node("a")).await.unwrap();
+    let a = store.join(&node_info("a")).await.unwrap();
     assert_eq!(a.lived_until, 0, "there was none before");
     let far = a_moment_ago(&world).await + 3_600_000;
     for said in [far, far - 5_000, 0] {
         store.heartbeat(&a, &NodeHeartbeat { set_back_from: said, ..beat(0) }).await.unwrap();
         assert_eq!(store.nodes().await.unwrap()[0].set_back_from, far, "nobody forgets it");
     }
-    assert_eq!(store.join(&node("b")).await.unwrap().lived_until, far);
+    assert_eq!(store.join(&node_info("b")).await.unwrap().lived_until, far);
     assert_eq!(store.nodes().await.unwrap()[1].set_back_from, far);
     store.leave(&a).await.unwrap();
-    assert_eq!(world.rival.join(&node("a")).await.unwrap().lived_until, far);
+    assert_eq!(world.rival.join(&node_info("a")).await.unwrap().lived_until, far);
 }
 
 async fn a_process_that_joins_finds_that_the_clock_was_set_back_meanwhile(world: World) {
     let store = &world.store;
     let join = async |name: &str, offset_ms: i64| {
         let clock = Some(ClockReading { offset_ms, uncertainty_us: 900 });
-        store.join(&NodeInfo { clock, ..node(name) }).await.unwrap().ids_after
+        store.join(&NodeInfo { clock, ..node_info(name) }).await.unwrap().ids_after
     };
     assert_eq!(join("a", -70).await, 0);
     assert_eq!(join("a", -60).await, 0, "as before");
@@ -108,7 +99,7 @@ async fn a_process_that_joins_finds_that_the_clock_was_set_back_meanwhile(world:
     let now = a_moment_ago(&world).await;
     let ids_after = join("a", 1_940).await;
     assert!((now..now + 90_000).contains(&ids_after), "{ids_after} at {now}: it may make ids once more");
-    let told = store.join(&node("c")).await.unwrap().lived_until;
+    let told = store.join(&node_info("c")).await.unwrap().lived_until;
     assert!((now..now + 30_000).contains(&told), "{told} at {now}: nodes have lived until then");
     assert!(store.nodes().await.unwrap().iter().all(|node| node.set_back_from == 0), "nobody has seen it");
 }
@@ -119,7 +110,7 @@ async fn a_moment_ago(world: &World) -> i64 {
 
 /// What the comparison of clocks of several servers goes by.
 async fn a_heartbeat_is_never_read_before_it_was_written(world: World) {
-    let me = world.store.join(&node("a")).await.unwrap();
+    let me = world.store.join(&node_info("a")).await.unwrap();
     let mut last = 0;
     for _ in 0..20 {
         world.store.heartbeat(&me, &beat(0)).await.unwrap();
@@ -134,11 +125,11 @@ async fn a_heartbeat_is_never_read_before_it_was_written(world: World) {
 async fn a_process_makes_ids_of_its_own_after_the_clock_was_set_back() {
     let database = Database::fresh(Kind::Sqlite).await;
     let world = World::over_database(&database).await;
-    assert_eq!(world.store.join(&node("a")).await.unwrap().ids_after, 0);
-    assert_eq!(world.store.join(&node("a")).await.unwrap().ids_after, 0);
+    assert_eq!(world.store.join(&node_info("a")).await.unwrap().ids_after, 0);
+    assert_eq!(world.store.join(&node_info("a")).await.unwrap().ids_after, 0);
     database.execute("UPDATE node SET heartbeat_at = heartbeat_at + 3600000 WHERE name = 'a'").await;
     let seen = database.number("SELECT heartbeat_at FROM node WHERE name = 'a'").await;
-    let again = world.store.join(&node("a")).await.unwrap();
+    let again = world.store.join(&node_info("a")).await.unwrap();
     assert!(again.ids_after > seen);
     assert_eq!(again.lived_until, seen);
     assert_eq!(world.store.nodes().await.unwrap()[0].set_back_from, seen);
@@ -147,7 +138,7 @@ async fn a_process_makes_ids_of_its_own_after_the_clock_was_set_back() {
 async fn nodes_that_join_at_once_get_numbers_of_their_own(world: World) {
     let joins = (0..JOINERS).map(|number| {
         let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
-        tokio::spawn(async move { store.join(&node(&format!("node-{number}"))).await.unwrap().id })
+        tokio::spawn(async move { store.join(&node_info(&format!("node-{number}"))).await.unwrap().id })
     });
     let numbers: BTreeSet<NodeId> = join_all(joins).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(numbers.len(), JOINERS);
@@ -164,7 +155,7 @@ async fn a_number_that_has_rested_is_taken_once(world: World, _: SqlStore) {
     database.execute(&format!("INSERT INTO node ({columns}) VALUES {}", rows.join(", "))).await;
     let joins = (0..JOINERS).map(|number| {
         let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
-        tokio::spawn(async move { store.join(&node(&format!("new-{number}"))).await.unwrap() })
+        tokio::spawn(async move { store.join(&node_info(&format!("new-{number}"))).await.unwrap() })
     });
     let members: Vec<Member> = join_all(joins).await.into_iter().map(Result::unwrap).collect();
     let numbers: BTreeSet<NodeId> = members.iter().map(|member| member.id).collect();

@@ -4,7 +4,7 @@ use crate::fixture::{World, dispatch_of, edit, edit_to, node, pause, start, stop
 use carillon::domain::plan::{Fire, Plan, Window, plan};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId, Transition, Trigger};
-use carillon::store::{DueRange, NewRun, TaskChange, TaskView};
+use carillon::store::{DueRange, NewRun, TaskChange, TaskView, Writer};
 
 cases!(
     an_edit_keeps_what_no_schedule_names,
@@ -124,7 +124,7 @@ async fn a_fire_taken_over_has_origin_number_and_priority_of_its_plan(world: Wor
         message: "late".to_owned(),
         ..fire.clone()
     };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
     let row = world.row(&runs[0]).await;
     let run = &row.dispatched.run;
     assert_eq!((run.trigger, run.seq, run.priority, run.due_time), (Trigger::Misfire, 77, 9, world.now + 5));
@@ -194,7 +194,7 @@ async fn pregenerate(world: &World, id: TaskId) {
     };
     let task = world.store.tasks(&[id]).await.unwrap().remove(0);
     let Some(plan) = plan(&task, window, || world.id()) else { return };
-    assert_eq!(world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap(), Some([id].into()));
+    assert_eq!(world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap(), Some([id].into()));
 }
 
 /// Fires that happened or will.
@@ -339,7 +339,7 @@ async fn only_fires_of_the_schedule_count(world: World) {
     unscheduled(&world, &task).await;
     let mut missed = world.plan(&task, [world.now - 1_000]);
     (missed.fires[0].status, missed.fires[0].reason) = (Status::Expired, Reason::MisfireSkipped);
-    world.store.write_ahead(NodeId(1), None, &[missed], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[missed], world.now).await.unwrap();
     assert_eq!(world.task(task.id).await.fires, 1);
     world.change(stop(&task), world.now).await.unwrap();
     let after = world.task(task.id).await;

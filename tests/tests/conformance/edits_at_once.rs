@@ -4,7 +4,7 @@ use crate::fixture::{World, dispatch_of, edit, over};
 use carillon::domain::plan::{Plan, Window, plan};
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Status, Transition};
-use carillon::store::{NewRun, TaskView};
+use carillon::store::{NewRun, TaskView, Writer};
 use carillon_tests::proxy::Proxy;
 use carillon_tests::wait::when;
 use carillon_tests::{Kind, await_until};
@@ -68,7 +68,7 @@ async fn fires_that_are_written_while_their_task_is_edited_count_once(kind: Kind
     proxy.hold_before("COMMIT");
     let writing = tokio::spawn(async move {
         use carillon::store::PlanStore as _;
-        writer.write_ahead(NodeId(1), None, &plans, now).await
+        writer.write_ahead(Writer::Node(NodeId(1)), &plans, now).await
     });
     proxy.held().await;
     let (admin, change) = (Arc::clone(&world.admin), edit(&task));
@@ -146,7 +146,7 @@ async fn a_run_that_is_dispatched_while_its_task_is_edited_is_not_overlooked(kin
 async fn a_run_that_is_cancelled_while_its_task_is_edited_counts(kind: Kind) {
     let world = World::sql(kind).await;
     let task = world.started(&TaskSpec { max_fires: 9, ..World::every_second("task") }).await;
-    world.store.write_ahead(NodeId(1), None, &coming(&world, &task).await, world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &coming(&world, &task).await, world.now).await.unwrap();
     let run = world.rows(task.id).await.remove(0).dispatched.run;
     assert_eq!(world.task(task.id).await.fires, 5);
     let store = Arc::clone(&world.store);

@@ -9,7 +9,7 @@ use carillon::domain::task_log::{PARENT_SHARD, PRIORITY_DEFAULT};
 use carillon::domain::{ExecutorId, IdSource, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Transition, Trigger};
 use carillon::store::{
     Activity, DatabaseSettings, LogView, NewTask, NodeInfo, Result, RunDispatch, SqlStore, Store, TaskChange, TaskView,
-    Unsent,
+    Unsent, Writer,
 };
 use carillon_protocol::{RunResult, RunStatus};
 use carillon_simulation::store::admin::new_task;
@@ -183,7 +183,7 @@ impl World {
     /// Writes runs for these instants.
     pub async fn write(&self, task: &TaskView, fire_times: impl IntoIterator<Item = i64>) -> Vec<Run> {
         let plan = self.plan(task, fire_times);
-        self.store.write_ahead(NodeId(1), None, std::slice::from_ref(&plan), self.now).await.unwrap();
+        self.store.write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(&plan), self.now).await.unwrap();
         let ids: BTreeSet<LogId> = plan.fires.iter().map(|fire| fire.id).collect();
         let rows = self.rows(task.id).await.into_iter().map(|log| log.dispatched.run);
         rows.filter(|run| ids.contains(&run.id)).collect()
@@ -199,7 +199,7 @@ impl World {
     pub async fn queued_parent(&self) -> Run {
         let task = self.started(&Self::every_second(&format!("sharded-{}", self.number()))).await;
         let plan = Plan { sharded: true, ..self.plan(&task, [self.now]) };
-        self.store.write_ahead(NodeId(1), None, &[plan], self.now).await.unwrap();
+        self.store.write_ahead(Writer::Node(NodeId(1)), &[plan], self.now).await.unwrap();
         let run = self.rows(task.id).await.remove(0).dispatched.run;
         assert_eq!((run.shard_index, run.shard_total), (PARENT_SHARD, 0));
         self.store.claim(NodeId(1), vec![run], self.now).await.unwrap().remove(0)
@@ -248,6 +248,16 @@ impl World {
 /// This node, as the audit names it.
 pub fn node() -> Actor {
     NodeInfo { name: "n1".to_owned(), ..NodeInfo::default() }.actor()
+}
+
+/// What a node of that name says of itself.
+pub fn node_info(name: &str) -> NodeInfo {
+    NodeInfo {
+        name: name.to_owned(),
+        address: format!("http://{name}:1"),
+        version: "1".to_owned(),
+        ..NodeInfo::default()
+    }
 }
 
 /// The same task again, under another revision.

@@ -5,7 +5,7 @@ use crate::fixture::{World, connect, node, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{ParentLink, ParentOutcome, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, NodeId};
-use carillon::store::{ClusterStore as _, EndedRun, NodeHeartbeat, NodeInfo, OutboxStore as _};
+use carillon::store::{ClusterStore as _, EndedRun, NodeHeartbeat, NodeInfo, OutboxStore as _, Writer};
 use carillon_tests::proxy::Proxy;
 use carillon_tests::server::galera::Galera;
 use carillon_tests::wait::when;
@@ -162,7 +162,12 @@ async fn a_transaction_of_the_store_that_is_lost_at_any_statement_is_made_again_
     loop {
         let task = world.task(parent.id).await;
         let plan = Plan { outbox: true, ..world.plan(&task, [world.now + lost as i64 * 1_000]) };
-        world.store.write_ahead(NodeId(1), None, std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
+        world
+            .store
+            .write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(&plan), world.now)
+            .await
+            .unwrap()
+            .unwrap();
         let rows = world.rows(task.id).await.into_iter().map(|log| log.dispatched.run);
         let runs = rows.filter(|run| run.id == plan.fires[0].id).collect();
         let run = world.dispatched(1, runs, 100).await.remove(0);

@@ -1,10 +1,10 @@
 //! Statements that are given up midway, because the database does not answer in time or the caller has gone.
 
-use crate::fixture::{World, connect, over};
+use crate::fixture::{World, connect, node_info, over};
 use carillon::domain::audit::{Actor, AuditNote, Target};
 use carillon::domain::{Action, UserId};
 use carillon::store::{
-    ClusterStore as _, DatabaseSettings, Member, NewTask, NodeHeartbeat, NodeInfo, SqlStore, StoreError, StoreErrorKind,
+    ClusterStore as _, DatabaseSettings, Member, NewTask, NodeHeartbeat, SqlStore, StoreError, StoreErrorKind,
 };
 use carillon_tests::proxy::Proxy;
 use carillon_tests::{Database, Kind, await_until};
@@ -94,7 +94,7 @@ async fn the_server_itself_ends_statements_and_waits_for_locks(kind: Kind) {
     let database = Database::fresh(kind).await;
     let proxy = Proxy::to(&database.url).await;
     let beat = NodeHeartbeat { queue_depth: 7, ..NodeHeartbeat::default() };
-    let member = connect(&database.url).await.join(&node("a")).await.unwrap();
+    let member = connect(&database.url).await.join(&node_info("a")).await.unwrap();
     let blocked = async |statement_timeout: Duration| -> StoreError {
         let store = over(&proxy, statement_timeout).await;
         let other = database.connect().await;
@@ -116,15 +116,6 @@ async fn the_server_itself_ends_statements_and_waits_for_locks(kind: Kind) {
     assert_eq!(database.number("SELECT queue_depth FROM node").await, 0, "carried out after all");
 }
 
-fn node(name: &str) -> NodeInfo {
-    NodeInfo {
-        name: name.to_owned(),
-        address: format!("http://{name}:1"),
-        version: "1".to_owned(),
-        ..NodeInfo::default()
-    }
-}
-
 /// A store that has one connection.
 async fn over_one(url: &str, statement_timeout: Duration) -> SqlStore {
     let settings = DatabaseSettings {
@@ -144,10 +135,10 @@ async fn a_begin_leaves_no_open_transaction(kind: Kind) {
     seen.migrate().await.unwrap();
     let proxy = Proxy::to(&database.url).await;
     let store = over_one(&proxy.url, GIVEN_UP).await;
-    let member = store.join(&node("a")).await.unwrap();
+    let member = store.join(&node_info("a")).await.unwrap();
 
     proxy.hold_answers_to("BEGIN");
-    let given_up = store.join(&node("b")).await.unwrap_err();
+    let given_up = store.join(&node_info("b")).await.unwrap_err();
     assert_eq!(given_up.kind(), StoreErrorKind::Unavailable, "{given_up}");
     proxy.release();
     assert_commits(&store, &member, &seen).await;
@@ -182,7 +173,7 @@ enum GivenUp {
 async fn a_statement_that_is_given_up_while_it_is_prepared_leaves_nothing_behind(kind: Kind) {
     let database = Database::fresh(kind).await;
     let seen = over_one(&database.url, FREE_MAX).await;
-    let member = seen.join(&node("a")).await.unwrap();
+    let member = seen.join(&node_info("a")).await.unwrap();
     for how in [GivenUp::InTime, GivenUp::ByItsCaller] {
         for is_alone in [true, false] {
             let patience = if matches!(how, GivenUp::InTime) { GIVEN_UP } else { FREE_MAX };
@@ -209,7 +200,7 @@ async fn give_up_at_prepare(proxy: &Proxy, store: &SqlStore, member: &Member, ho
         if is_alone {
             store.heartbeat(&member, &NodeHeartbeat::default()).await.map(drop)
         } else {
-            store.join(&node("b")).await.map(drop)
+            store.join(&node_info("b")).await.map(drop)
         }
     });
     match how {
@@ -262,12 +253,12 @@ async fn a_transaction_that_is_left_alone_lets_others_pass(kind: Kind) {
     let database = Database::fresh(kind).await;
     let store = connect(&database.url).await;
     store.migrate().await.unwrap();
-    let member = store.join(&node("a")).await.unwrap();
+    let member = store.join(&node_info("a")).await.unwrap();
     let proxy = Proxy::to(&database.url).await;
     let frozen = over_one(&proxy.url, Duration::from_secs(20)).await;
     // Joining again under the name changes the node's row, and stops before its commit.
     proxy.freeze_before("COMMIT");
-    let joining = tokio::spawn(async move { frozen.join(&node("a")).await });
+    let joining = tokio::spawn(async move { frozen.join(&node_info("a")).await });
     proxy.frozen().await;
 
     let beat = NodeHeartbeat { queue_depth: 1, ..NodeHeartbeat::default() };
@@ -291,7 +282,7 @@ async fn a_session_that_can_only_read_is_replaced(kind: Kind) {
     };
     let seen = connect(&database.url).await;
     seen.migrate().await.unwrap();
-    let member = seen.join(&node("a")).await.unwrap();
+    let member = seen.join(&node_info("a")).await.unwrap();
     let beat = NodeHeartbeat { queue_depth: 7, ..NodeHeartbeat::default() };
 
     database.server().execute(&new_sessions_only_read(1)).await;

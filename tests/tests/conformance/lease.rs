@@ -2,7 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::NodeId;
-use carillon::store::{Fence, LeaseName};
+use carillon::store::{Fence, LeaseName, Writer};
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,10 +79,10 @@ async fn writing_with_a_lost_fence_writes_nothing(world: World) {
     let lost = take(&world, NodeId(1), None, SHORT).await.unwrap();
     expire().await;
     let expired = world.plan(&task, [world.now]);
-    assert_eq!(world.store.write_ahead(NodeId(1), Some(lost), &[expired], world.now).await.unwrap(), None);
+    assert_eq!(world.store.write_ahead(Writer::Lease(lost), &[expired], world.now).await.unwrap(), None);
     take(&world, NodeId(2), None, MINUTE).await.expect("it expired");
     let plan = carillon::domain::plan::Plan { to: task.next_fire_at + 1, ..world.plan(&task, [world.now]) };
-    assert_eq!(world.store.write_ahead(NodeId(1), Some(lost), &[plan], world.now).await.unwrap(), None);
+    assert_eq!(world.store.write_ahead(Writer::Lease(lost), &[plan], world.now).await.unwrap(), None);
     assert!(world.rows(task.id).await.is_empty());
     assert_eq!(world.task(task.id).await.next_fire_at, task.next_fire_at, "nor is the watermark moved");
 }
@@ -91,7 +91,7 @@ async fn writing_with_a_valid_fence_renews_it(world: World) {
     let task = world.started(&World::every_second("task")).await;
     let fence = Fence { ttl_ms: MINUTE, ..take(&world, NodeId(1), None, 1_000).await.unwrap() };
     let plan = world.plan(&task, [world.now]);
-    let moved = world.store.write_ahead(NodeId(1), Some(fence), &[plan], world.now).await.unwrap();
+    let moved = world.store.write_ahead(Writer::Lease(fence), &[plan], world.now).await.unwrap();
     assert_eq!(moved, Some([task.id].into()));
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     assert_eq!(take(&world, NodeId(2), None, MINUTE).await, None, "it lives on");

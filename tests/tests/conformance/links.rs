@@ -4,7 +4,7 @@ use crate::fixture::{World, edit, start};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{LogId, NodeId, Reason, Status};
-use carillon::store::{NewRun, NewTask, StoreErrorKind, TaskChange, TaskView};
+use carillon::store::{NewRun, NewTask, StoreErrorKind, TaskChange, TaskView, Writer};
 use carillon_simulation::store::admin::new_task;
 
 cases!(
@@ -250,7 +250,7 @@ async fn the_runs_of_a_parent_are_followed_from_its_first_child_on(world: World)
     // From now on a plan knows; what it takes over or finds written is followed, too.
     let known = Plan { outbox: true, ..world.plan(&parent, [world.now + 4_000, world.now + 5_000]) };
     for _ in 0..2 {
-        world.store.write_ahead(NodeId(1), None, std::slice::from_ref(&known), world.now).await.unwrap();
+        world.store.write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(&known), world.now).await.unwrap();
     }
     let expected: Vec<LogId> = open.iter().copied().chain([known.fires[1].id]).collect();
     assert_eq!(world.admin.watched(parent.id).await, expected);
@@ -275,11 +275,11 @@ async fn a_plan_that_does_not_know_of_children_writes_nothing(world: World) {
     let old = world.plan(&parent, [world.now]);
     world.started(&child("child", &["parent"])).await;
     assert_eq!(
-        world.store.write_ahead(NodeId(1), None, std::slice::from_ref(&old), world.now).await.unwrap(),
+        world.store.write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(&old), world.now).await.unwrap(),
         Some([].into())
     );
     assert!(world.rows(parent.id).await.is_empty());
     let known = Plan { outbox: true, ..old };
-    world.store.write_ahead(NodeId(1), None, std::slice::from_ref(&known), world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(&known), world.now).await.unwrap();
     assert_eq!(world.admin.watched(parent.id).await, [known.fires[0].id]);
 }

@@ -5,7 +5,7 @@ use carillon::domain::plan::{Plan, Window, plan};
 use carillon::domain::task::{NEVER, ParentLink, ParentOutcome, ParentRule, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, NodeId, Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{
-    EndedRun, NewRun, OutboxRound, OutboxStore as _, PausedTask, PlanStore as _, TaskState, TaskView,
+    EndedRun, NewRun, OutboxRound, OutboxStore as _, PausedTask, PlanStore as _, TaskState, TaskView, Writer,
 };
 use carillon_protocol::RunResult;
 use carillon_tests::proxy::Proxy;
@@ -47,7 +47,7 @@ async fn child(world: &World, name: &str, spec: TaskSpec) -> TaskView {
 async fn dispatched(world: &World, task: &TaskView, at: i64) -> Run {
     let task = world.task(task.id).await;
     let plan = Plan { outbox: true, ..world.plan(&task, [at]) };
-    world.store.write_ahead(NodeId(1), None, std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
     let run =
         world.rows(task.id).await.into_iter().map(|log| log.dispatched.run).find(|run| run.fire_time == at).unwrap();
     world.dispatched(1, vec![run], 100).await.remove(0)
@@ -131,7 +131,7 @@ async fn undispatched_runs_are_cancelled_without_a_message(world: World) {
     let always = child(&world, "always", parents).await;
     let task = world.task(parent.id).await;
     let plan = Plan { outbox: true, ..world.plan(&task, [world.now + 1_000]) };
-    world.store.write_ahead(NodeId(1), None, std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
     let waiting = runs_of(&world, &parent).await.remove(0);
     world.moved(&waiting, Status::Cancelled, Reason::CancelledManually).await;
     assert_eq!(follow(&world).await, OutboxRound::default());
@@ -155,7 +155,7 @@ async fn what_is_skipped_after_a_restore_starts_no_child(world: World) {
         child(&world, name, TaskSpec { parents: after(&[parent], on), ..TaskSpec::default() }).await;
     }
     let waiting = Plan { outbox: true, ..world.plan(&world.task(parent.id).await, [world.now + 1_000]) };
-    world.store.write_ahead(NodeId(1), None, &[waiting], world.now).await.unwrap().unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[waiting], world.now).await.unwrap().unwrap();
     world.moved(&runs_of(&world, &parent).await[0], Status::Cancelled, Reason::Restored).await;
     let lost = dispatched(&world, &parent, world.now + 2_000).await;
     world.moved(&lost, Status::Cancelled, Reason::Restored).await;
@@ -163,7 +163,7 @@ async fn what_is_skipped_after_a_restore_starts_no_child(world: World) {
     let plan = world.plan(&world.task(sharded.id).await, [world.now + 1_000]);
     world
         .store
-        .write_ahead(NodeId(1), None, &[Plan { outbox: true, sharded: true, ..plan }], world.now)
+        .write_ahead(Writer::Node(NodeId(1)), &[Plan { outbox: true, sharded: true, ..plan }], world.now)
         .await
         .unwrap()
         .unwrap();
@@ -268,7 +268,7 @@ async fn delayed(world: &World) -> (TaskView, Run) {
     let task = world.started(&spec).await;
     assert_eq!(task.next_fire_at, world.now + 5_000);
     let plan = Plan { outbox: true, to: NEVER, ..world.plan(&task, [task.next_fire_at]) };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap().unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap().unwrap();
     let run = runs_of(world, &task).await.remove(0);
     (task, world.dispatched(1, vec![run], 100).await.remove(0))
 }
@@ -302,14 +302,14 @@ async fn pregenerate(world: &World, id: TaskId) {
         doubted_until: i64::MIN,
     };
     let plan = plan(&task, window, || world.id()).unwrap();
-    world.store.write_ahead(NodeId(1), None, std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
     let stands = async || {
         let TaskView { next_fire_at, fires, .. } = world.task(id).await;
         (next_fire_at, fires)
     };
     let before = stands().await;
     // Once more, as when the planner does not know what came of it.
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap().unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap().unwrap();
     assert_eq!(stands().await, before);
 }
 
@@ -386,7 +386,7 @@ async fn a_task_that_fails_too_often_pauses(world: World) {
     let failing = dispatched(&world, &task, world.now + 1_000).await;
     let held = dispatched(&world, &task, world.now + 2_000).await;
     let plan = Plan { outbox: true, ..world.plan(&world.task(task.id).await, [world.now + 3_000]) };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap().unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap().unwrap();
     world.moved(&failing, Status::Failed, Reason::TimedOut).await;
     let PausedTask { id, name, failures, held: revoked } = follow(&world).await.paused.remove(0);
     assert_eq!((id, name.as_str(), failures), (task.id, "failing", 1));
@@ -411,7 +411,7 @@ async fn taken_over(world: &World) -> (TaskView, Plan) {
     let parent = world.task(parent.id).await;
     let fire_time = parent.next_fire_at;
     let plan = Plan { outbox: true, ..world.plan(&parent, [fire_time]) };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap().unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap().unwrap();
     world.change(edit(&parent), world.now).await.unwrap();
     let again = world.task(parent.id).await;
     let plan = Plan { outbox: true, takes_over: true, ..world.plan(&again, [fire_time]) };
@@ -420,7 +420,7 @@ async fn taken_over(world: &World) -> (TaskView, Plan) {
 
 async fn a_fire_taken_over_keeps_its_consequences(world: World) {
     let (parent, plan) = taken_over(&world).await;
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap().unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap().unwrap();
     let run = runs_of(&world, &parent).await.remove(0);
     assert_eq!((run.status, run.revision), (Status::Init, 2));
     assert_eq!(world.admin.watched(parent.id).await, [run.id]);
@@ -436,7 +436,7 @@ async fn a_run_that_has_ended_keeps_its_consequences_when_its_fire_is_planned_ag
     succeed(&world, &run).await;
     let again = world.plan(&world.task(parent.id).await, [run.fire_time]);
     let again = Plan { outbox: true, takes_over: true, ..again };
-    world.store.write_ahead(NodeId(1), None, &[again], world.now).await.unwrap().unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[again], world.now).await.unwrap().unwrap();
     assert_eq!(world.admin.watched(parent.id).await, [run.id]);
     assert_eq!(follow(&world).await.started, 1);
 }
@@ -453,7 +453,7 @@ async fn what_is_taken_over_meanwhile_keeps_its_consequences(kind: Kind) {
     let slow = connect(&proxy.url).await;
     let now = world.now;
     proxy.hold_before("COMMIT");
-    let taking_over = tokio::spawn(async move { slow.write_ahead(NodeId(1), None, &[plan], now).await });
+    let taking_over = tokio::spawn(async move { slow.write_ahead(Writer::Node(NodeId(1)), &[plan], now).await });
     proxy.held().await;
     let mut following = tokio::spawn(async move {
         let new_id = || unreachable!("nothing follows a run that was given up");

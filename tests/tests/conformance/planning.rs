@@ -4,7 +4,7 @@ use crate::fixture::{World, edit, ids, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, TaskSpec};
 use carillon::domain::{LogId, NodeId, Reason, Status, TaskId, TenantId, Trigger};
-use carillon::store::{NewTask, SqlStore, StoreErrorKind, TaskChange};
+use carillon::store::{NewTask, SqlStore, StoreErrorKind, TaskChange, Writer};
 use carillon_tests::every_field::every_field;
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -82,13 +82,14 @@ async fn the_same_plan_twice_writes_each_fire_once(world: World) {
     let fires = [world.now, world.now + 1_000];
     let plan = Plan { to: task.next_fire_at + 5_000, ..world.plan(&task, fires) };
     for _ in 0..2 {
-        let moved = world.store.write_ahead(NodeId(1), None, std::slice::from_ref(&plan), world.now).await.unwrap();
+        let moved =
+            world.store.write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(&plan), world.now).await.unwrap();
         assert_eq!(moved, Some([task.id].into()), "a step that is done counts as done");
     }
     let moved_on = world.task(task.id).await;
     assert_eq!(moved_on.next_fire_at, plan.to);
     let overlapping = world.plan(&moved_on, [world.now + 1_000, world.now + 2_000]);
-    world.store.write_ahead(NodeId(1), None, std::slice::from_ref(&overlapping), world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(&overlapping), world.now).await.unwrap();
     let rows = world.rows(task.id).await;
     let found: Vec<(i64, LogId)> =
         rows.iter().map(|row| (row.dispatched.run.fire_time, row.dispatched.run.id)).collect();
@@ -111,7 +112,7 @@ async fn two_writers_of_the_same_fires_write_each_once(world: World) {
             |task| Plan { to: world.now + 20_000, ..world.plan(task, (0..10).map(|i| world.now + i * 1_000)) };
         let plans: Vec<Plan> = tasks.iter().map(advance).collect();
         let now = world.now;
-        tokio::spawn(async move { store.write_ahead(NodeId(1), None, &plans, now).await.unwrap() })
+        tokio::spawn(async move { store.write_ahead(Writer::Node(NodeId(1)), &plans, now).await.unwrap() })
     });
     for written in join_all(writes).await {
         assert!(written.unwrap().is_some());
@@ -131,7 +132,7 @@ async fn what_is_written_as_missed_ended_then(world: World) {
     for fire in plan.fires.iter_mut().step_by(2) {
         (fire.status, fire.reason, fire.trigger) = (Status::Expired, Reason::MisfireSkipped, Trigger::Misfire);
     }
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now + 2).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now + 2).await.unwrap();
     let mut rows = world.rows(task.id).await;
     rows.sort_by_key(|row| row.dispatched.run.fire_time);
     assert!(ids(&given_up).iter().all(|id| rows.iter().any(|row| row.dispatched.run.id == *id)), "taken over");
@@ -150,7 +151,7 @@ async fn a_plan_of_another_revision_or_watermark_writes_nothing(world: World) {
         Plan { task_id: TaskId(task.id.0 + 1), ..good.clone() },
     ];
     for plan in wrong {
-        let moved = world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+        let moved = world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
         assert_eq!(moved, Some([].into()));
     }
     assert!(world.rows(task.id).await.is_empty());
@@ -182,7 +183,7 @@ async fn the_watermark_is_the_earliest_fire_not_yet_written(world: World, store:
     let early = world.task(early.id).await;
     assert_eq!(watermark().await, early.next_fire_at);
     let plan = Plan { to: early.next_fire_at + 5_000, ..world.plan(&early, []) };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
     assert_eq!(watermark().await, early.next_fire_at + 5_000);
     world.change(stop(&world.task(early.id).await), world.now).await.unwrap();
     assert_eq!(watermark().await, late.next_fire_at);

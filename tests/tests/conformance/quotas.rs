@@ -8,7 +8,7 @@ use carillon::domain::rate_limit::{Slot, SlotRequest};
 use carillon::domain::rules::RuleChange;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, NodeId, Reason, Run, Status};
-use carillon::store::{NewTask, StoreErrorKind};
+use carillon::store::{NewTask, StoreErrorKind, Writer};
 use carillon_tests::{Database, Kind};
 
 cases!(
@@ -138,7 +138,7 @@ async fn what_is_urgent_and_cannot_wait_takes_no_slot(world: World) {
 async fn urgent_runs(world: &World, priority: i32, count: i64) -> Vec<Run> {
     let task = world.started(&TaskSpec { priority, ..World::every_second(&format!("urgent-{priority}")) }).await;
     let plan = world.plan(&task, (0..count).map(|at| world.now + at));
-    world.store.write_ahead(NodeId(1), None, &[Plan { priority, ..plan }], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[Plan { priority, ..plan }], world.now).await.unwrap();
     let runs = world.rows(task.id).await.into_iter().map(|log| log.dispatched.run).collect();
     world.store.claim(NodeId(1), runs, world.now).await.unwrap()
 }

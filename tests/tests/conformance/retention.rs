@@ -8,7 +8,7 @@ use carillon::domain::quota::Quotas;
 use carillon::domain::routing::UseChange;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{IdSource, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Transition};
-use carillon::store::{ClusterStore as _, HousekeepingStore as _, NewTask, NodeInfo, SqlStore};
+use carillon::store::{ClusterStore as _, HousekeepingStore as _, NewTask, NodeInfo, SqlStore, Writer};
 use carillon_tests::Database;
 
 cases!(
@@ -43,7 +43,7 @@ async fn runs_of(world: &World, spec: &TaskSpec, owner: Owner, at: i64, count: i
     for fire in &mut plan.fires {
         fire.id = source.next(at);
     }
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
     world.rows(task.id).await.into_iter().map(|row| row.dispatched.run).collect()
 }
 

@@ -5,7 +5,7 @@ use crate::fixture::{World, edit, edit_to, pause, start, stop, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{Delivery, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, NodeId, Reason, Run, Status, TaskId, Transition};
-use carillon::store::{NewRun, TaskChange, TaskView};
+use carillon::store::{NewRun, TaskChange, TaskView, Writer};
 use std::collections::HashSet;
 
 cases!(
@@ -262,7 +262,7 @@ async fn sharded(world: &World) -> (TaskView, Run, Vec<Run>) {
     let spec = TaskSpec { routing: Routing::Sharding, ..World::every_second(&format!("sharded-{}", world.number())) };
     let task = world.started(&spec).await;
     let plan = Plan { sharded: true, ..world.plan(&task, [instants(world)[0]]) };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
     let parent = world.rows(task.id).await.remove(0).dispatched.run;
     let parent = world.store.claim(NodeId(1), vec![parent], world.now).await.unwrap().remove(0);
     let shards = world.shards_of(&parent, 3);
@@ -336,7 +336,7 @@ async fn shards_of_a_run_that_goes_on_outlive_a_change_of_shape(world: World) {
     let task = changed(&world, edit_to(&task, |spec| spec.routing = Routing::Random)).await;
     assert_eq!(states(&world, &shards[..1]).await, [EDITED]);
     let plan = Plan { takes_over: true, ..world.plan(&task, [parent.fire_time]) };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
     assert_eq!(world.rows(task.id).await.len(), 4, "no single run beside it");
     let done: Vec<_> = shards[1..].iter().map(|shard| success(shard, 1)).collect();
     assert_eq!(world.store.succeed(world.owner, &done.iter().collect::<Vec<_>>()).await.unwrap(), 2);

@@ -3,7 +3,7 @@
 use crate::fixture::{World, edit, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
-use carillon::store::{DispatchedRun, FROM_THE_FIRST, OutcomeStore as _, Place, SqlStore, StoreErrorKind};
+use carillon::store::{DispatchedRun, FROM_THE_FIRST, OutcomeStore as _, Place, SqlStore, StoreErrorKind, Writer};
 
 cases!(
     shards_are_dispatched_all_or_none,
@@ -148,7 +148,7 @@ async fn a_parent_taken_over_makes_room_for_new_shards(world: World) {
     world.change(edit(&task), world.now).await.unwrap();
     let task = world.task(parent.task_id).await;
     let plan = Plan { sharded: true, takes_over: true, ..world.plan(&task, [parent.fire_time]) };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
     let again = world.row(&parent).await.dispatched.run;
     assert_eq!((again.status, again.shard_total, again.revision), (Status::Init, 0, 2));
     let again = world.store.claim(NodeId(2), vec![again], world.now).await.unwrap().remove(0);

@@ -1,6 +1,6 @@
 //! Times without any node: noted by the first that joins, held against what lived through them.
 
-use crate::fixture::World;
+use crate::fixture::{World, node_info};
 use carillon::domain::silence::Silence;
 use carillon::store::{Beat, Member, NodeHeartbeat, NodeInfo};
 
@@ -30,12 +30,7 @@ async fn a_witness_is_noted_once_and_later_ones_extend_what_they_tell(world: Wor
 
 async fn a_node_notices_that_its_heartbeats_are_lost(world: World) {
     let store = &world.store;
-    let info = NodeInfo {
-        name: "a".to_owned(),
-        address: "http://a:1".to_owned(),
-        version: "1".to_owned(),
-        ..NodeInfo::default()
-    };
+    let info = node_info("a");
     let me = store.join(&info).await.unwrap();
     let beat = async |me: &Member, last| {
         let said = NodeHeartbeat { last, ..NodeHeartbeat::default() };

@@ -5,7 +5,7 @@ use carillon::domain::plan::{Window, plan};
 use carillon::domain::task::{Routing, ScheduleKind, TaskSpec};
 use carillon::domain::task_log::PARENT_SHARD;
 use carillon::domain::{NodeId, Reason, Run, Status};
-use carillon::store::{DueRange, SKIPS_MAX, Skip, Skipped, StoreErrorKind, TaskView};
+use carillon::store::{DueRange, SKIPS_MAX, Skip, Skipped, StoreErrorKind, TaskView, Writer};
 
 cases!(
     a_cancelled_fire_is_not_written,
@@ -42,7 +42,7 @@ async fn write_until(world: &World, task: &TaskView, until: i64) {
     let task = world.store.tasks(&[task.id]).await.unwrap().remove(0);
     let window = Window { now: world.now, until, misfire_after_ms: 30_000, fires_max: 1_000, doubted_until: i64::MIN };
     let Some(plan) = plan(&task, window, || world.id()) else { return };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
 }
 
 async fn a_cancelled_fire_is_not_written(world: World) {
@@ -228,7 +228,7 @@ async fn missed_fires_are_reported(world: World) {
         skip(&world, &task, at).await.unwrap();
     }
     let others = world.started(&World::every_second("others")).await;
-    world.store.write_ahead(NodeId(1), None, &[world.plan(&others, [fires[0]])], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[world.plan(&others, [fires[0]])], world.now).await.unwrap();
     let since = [(task.id, world.now), (others.id, world.now)];
     let told = async |until, limit| world.store.skipped(&since, until, limit).await.unwrap();
     assert_eq!(told(fires[1] + 1, 10).await, [(task.id, fires[1]), (task.id, fires[0])]);

@@ -10,7 +10,7 @@ use carillon::domain::{AccessScope, AppId, NodeId, Reason, TaskId, TenantId, Tri
 use carillon::housekeeping::{Aggregator, StatisticsSettings};
 use carillon::store::{
     ClusterStore, Fence, FiguresFilter, LeaseName, NodeInfo, Result, STATISTICS_LEASE_MS, SqlStore, StatisticsStore,
-    StoreErrorKind,
+    StoreErrorKind, Writer,
 };
 use carillon_simulation::Dice;
 use carillon_tests::{Database, Kind, LogRow, Status, now_ms};
@@ -351,7 +351,7 @@ async fn runs_of_past_instants_are_counted(desk: Desk) {
         message: String::new(),
     };
     let plan = Plan { fires: vec![fire(at), fire(at + 60_000)], ..world.plan(&task, []) };
-    world.store.write_ahead(NodeId(1), None, &[plan], counted_at).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], counted_at).await.unwrap();
     desk.count_at(counted_at + 40_000).await;
     let filter = FiguresFilter {
         tenant_id: None,

@@ -4,7 +4,7 @@
 use crate::fixture::{World, dispatch_of, edit, start, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
-use carillon::store::{DueRange, TaskChange, TaskView};
+use carillon::store::{DueRange, TaskChange, TaskView, Writer};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn changed(world: &World, change: TaskChange) -> TaskView {
 
 async fn take_over(world: &World, task: &TaskView, runs: &[Run]) {
     let plan = Plan { takes_over: true, ..world.plan(task, runs.iter().map(|run| run.fire_time)) };
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
 }
 
 async fn an_edit_cancels_undispatched_runs_and_names_dispatched_ones(world: World) {
@@ -144,7 +144,7 @@ async fn fires_missed_by_the_next_revision_stay_missed(world: World) {
     let mut plan = Plan { takes_over: true, ..world.plan(&task, [world.now]) };
     (plan.fires[0].status, plan.fires[0].reason) = (Status::Expired, Reason::MisfireSkipped);
     "missed".clone_into(&mut plan.fires[0].message);
-    world.store.write_ahead(NodeId(1), None, &[plan], world.now).await.unwrap();
+    world.store.write_ahead(Writer::Node(NodeId(1)), &[plan], world.now).await.unwrap();
     let row = world.row(&runs[0]).await;
     assert_eq!(world.states(task.id).await, [(Status::Expired, Reason::MisfireSkipped)]);
     assert_eq!((row.message.as_str(), row.dispatched.run.revision), ("missed", 2));

@@ -6,7 +6,7 @@ use crate::domain::{LogId, NodeId, TenantId};
 use crate::domain::{Task, TaskId, Trigger};
 use crate::queue::run;
 use crate::store::{Beat, ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, RunDispatch};
-use crate::store::{FoundTasks, MissedQuestion, UnclaimedEnd};
+use crate::store::{FoundTasks, MissedQuestion, UnclaimedEnd, Writer};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -117,7 +117,7 @@ impl PlanStore for Rows {
     async fn skipped(&self, _: &[(TaskId, i64)], _: i64, _: u64) -> Result<Vec<(TaskId, i64)>> {
         Ok(Vec::new())
     }
-    async fn write_ahead(&self, _: NodeId, _: Option<Fence>, _: &[Plan], _: i64) -> Result<Option<HashSet<TaskId>>> {
+    async fn write_ahead(&self, _: Writer, _: &[Plan], _: i64) -> Result<Option<HashSet<TaskId>>> {
         Ok(None)
     }
 }

@@ -14,11 +14,17 @@ const TASK_HOUR: i32 = Grain::TaskHour as i32;
 const TENANT_MINUTE: i32 = Grain::TenantMinute as i32;
 const TENANT_HOUR: i32 = Grain::TenantHour as i32;
 
-/// Lateness and duration of the log `l`, ms; null where they are not known. Times that cannot be (after the year 9999), which
-/// earlier releases stored as executors told them, are not known: what they add up to has room in no column, and would stop the count.
-const LATE: &str = "CASE WHEN l.started_at BETWEEN 1 AND 253402300799999 THEN l.started_at - l.due_time END";
-const TOOK: &str = "CASE WHEN l.started_at BETWEEN 1 AND 253402300799999 AND l.finished_at BETWEEN 1 AND 253402300799999 \
-                    THEN l.finished_at - l.started_at END";
+/// A time of the log `l`, ms; null where it is not known. One that cannot be (after the year 9999), which earlier releases stored as
+/// executors told it, is not: what such times add up to has room in no column, and would stop the count.
+macro_rules! known {
+    ($time:literal) => {
+        concat!("CASE WHEN l.", $time, " BETWEEN 1 AND 253402300799999 THEN l.", $time, " END")
+    };
+}
+
+/// Lateness and duration of the log `l`, ms; null where they are not known.
+const LATE: &str = concat!(known!("started_at"), " - l.due_time");
+const TOOK: &str = concat!(known!("finished_at"), " - ", known!("started_at"));
 
 statements!(
     STATE = |_| "SELECT listed_until FROM statistic_state WHERE id = 1".into(),

@@ -51,14 +51,17 @@ pub trait PlanStore: Send + Sync {
     /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
     /// one that was cancelled by an edit or a stop, which the new definition takes over. A plan
     /// that does not know that its task has children by now writes nothing. Answers the ids of
-    /// the tasks that moved; `None` when the fence is no longer valid, or the database has not heard of `node` lately.
-    async fn write_ahead(
-        &self,
-        node: NodeId,
-        fence: Option<Fence>,
-        plans: &[Plan],
-        now: i64,
-    ) -> Result<Option<HashSet<TaskId>>>;
+    /// the tasks that moved; `None` when the fence is no longer valid, or the database has not heard of the node lately.
+    async fn write_ahead(&self, by: Writer, plans: &[Plan], now: i64) -> Result<Option<HashSet<TaskId>>>;
+}
+
+/// Who writes ahead.
+#[derive(Debug, Clone, Copy)]
+pub enum Writer {
+    /// Who holds the lease, for all tasks.
+    Lease(Fence),
+    /// Any node, for a task that it has just changed.
+    Node(NodeId),
 }
 
 /// A range of a task's fires for which runs are written after the fact.

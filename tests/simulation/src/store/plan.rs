@@ -8,7 +8,7 @@ use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task::NEVER;
 use carillon::domain::task_log::PARENT_SHARD;
 use carillon::domain::{ExecutorId, LogId, NodeId, Run, Status, Task, TaskId, TenantId};
-use carillon::store::{Fence, FoundTasks, PlanStore, Result};
+use carillon::store::{Fence, FoundTasks, PlanStore, Result, Writer};
 use std::collections::HashSet;
 
 #[async_trait]
@@ -47,17 +47,11 @@ impl PlanStore for ModelStore {
         .await
     }
 
-    async fn write_ahead(
-        &self,
-        node: NodeId,
-        fence: Option<Fence>,
-        plans: &[Plan],
-        asked_at: i64,
-    ) -> Result<Option<HashSet<TaskId>>> {
+    async fn write_ahead(&self, by: Writer, plans: &[Plan], asked_at: i64) -> Result<Option<HashSet<TaskId>>> {
         self.call("write ahead", |state, now| {
-            let may_write = match fence {
-                Some(fence) => state.renew(fence, now),
-                None => state.knows(node, now),
+            let may_write = match by {
+                Writer::Lease(fence) => state.renew(fence, now),
+                Writer::Node(node) => state.knows(node, now),
             };
             if !may_write {
                 return Ok(None);

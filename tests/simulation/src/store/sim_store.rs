@@ -24,7 +24,7 @@ use carillon::store::{
     FoundTasks, HeartbeatVerdict, HousekeepingStore, LeaseName, LeftOut, Member, MissedQuestion, NewTask,
     NodeHeartbeat, NodeInfo, NodeState, OutboxRound, OutboxStore, OutcomeStore, Part, PermitStore, Place, PlanStore,
     Purged, Registration, Result, RuleStore, RunDispatch, Share, SignedHeartbeat, Signer, SqlStore, StatisticsStore,
-    Suspect, Suspects, TaskChange, TaskView, UnclaimedEnd, Unsent,
+    Suspect, Suspects, TaskChange, TaskView, UnclaimedEnd, Unsent, Writer,
 };
 use carillon_protocol::{Register, RunKey, RunResult};
 use std::collections::HashSet;
@@ -134,7 +134,7 @@ either! {
         ask tasks_due(until: i64, besides: &[TenantId], limit: u64) -> Vec<Task>;
         ask find_tasks(ids: &[TaskId]) -> FoundTasks;
         ask skipped(since: &[(TaskId, i64)], until: i64, limit: u64) -> Vec<(TaskId, i64)>;
-        change write_ahead(node: NodeId, fence: Option<Fence>, plans: &[Plan], now: i64) -> Option<HashSet<TaskId>>;
+        change write_ahead(by: Writer, plans: &[Plan], now: i64) -> Option<HashSet<TaskId>>;
     }
     BackfillStore {
         ask open_backfills(after: BackfillId, limit: u64) -> Vec<Backfill>;

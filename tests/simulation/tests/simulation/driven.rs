@@ -3,9 +3,8 @@
 
 use crate::faults::{Fault, Mishap, Planned};
 use crate::operations::{Intended, Operation};
-use crate::promises::{self, Broken};
-use crate::report::report;
 use crate::settings::Shape;
+use crate::stories::assert_kept;
 use crate::stories::{TWELVE_SECONDS, at};
 use crate::world::{Setup, World};
 use carillon::domain::quota::Quotas;
@@ -40,8 +39,7 @@ fn told_by(shape: Shape, seed: u64, faults: &[Planned], operations: &[Intended])
         operations: Some(operations.to_vec()),
         ..Setup::of(seed)
     });
-    let broken: Vec<Broken> = promises::check(&world);
-    assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+    assert_kept(seed, &world);
     world
 }
 

@@ -1,10 +1,9 @@
 //! Stories of executors and of the wire to them: the faults that reach into the SDK itself. All promises are kept in each.
 
 use crate::faults::{Fault, Mishap, Planned};
-use crate::promises;
 use crate::report::report;
 use crate::settings::{LEAD_MS, Shape};
-use crate::stories::{TWELVE_SECONDS, at, simulate};
+use crate::stories::{TWELVE_SECONDS, assert_kept, at, simulate};
 use crate::world::Setup;
 use carillon::domain::{LogId, Reason};
 use carillon_protocol::{RunKey, RunStatus};
@@ -18,8 +17,7 @@ const SEEDS: u64 = 4;
 fn keeps_all(lead_ms: i64, what: &str, faults: &[Planned]) {
     for seed in 0..SEEDS {
         let world = simulate(seed, lead_ms, faults);
-        let broken = promises::check(&world);
-        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+        assert_kept(seed, &world);
         assert!(!world.trace.about(what, 1).is_empty(), "seed {seed}: `{what}` did not come about");
     }
 }
@@ -67,8 +65,7 @@ fn what_succeeded_before_a_graceful_stop_is_not_repeated() {
                 assert_eq!(before, None, "seed {seed}: {:?} succeeded once more\n{}", stop.key, report(&world, &[]));
             }
         }
-        let broken = promises::check(&world);
-        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+        assert_kept(seed, &world);
     }
 }
 
@@ -111,8 +108,7 @@ fn what_runs_without_contact_is_stopped_before_it_is_repeated() {
     for seed in 0..2 * SEEDS {
         let faults = Some(plan.to_vec());
         let world = crate::simulate(&Setup { shape: shape.clone(), faults, ..Setup::of(seed) });
-        let broken = promises::check(&world);
-        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+        assert_kept(seed, &world);
         let stops = world.ledger.stops();
         let stopped = stops.iter().filter(|stop| stop.how == Stopped::Ended(RunStatus::Abandoned));
         let starts: HashSet<RunKey> = world.ledger.starts().iter().map(|start| start.key).collect();

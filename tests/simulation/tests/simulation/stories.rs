@@ -45,6 +45,12 @@ pub fn simulate(seed: u64, lead_ms: i64, faults: &[Planned]) -> Arc<World> {
     crate::simulate(&Setup { shape, quotas, faults, ..Setup::of(seed) })
 }
 
+/// Every promise was kept.
+pub fn assert_kept(seed: u64, world: &World) {
+    let broken = promises::check(world);
+    assert!(broken.is_empty(), "seed {seed}\n{}", report(world, &broken));
+}
+
 /// Tells a story under several seeds and looks at the promises whose names begin so.
 fn keeps(promise: &str, lead_ms: i64, faults: &[Planned]) {
     for seed in 0..SEEDS {
@@ -240,8 +246,7 @@ fn the_latest_missed_fire_runs_though_it_is_missed_only_after_the_others() {
             ];
             let (shape, faults) = (shape.clone(), Some(plan.to_vec()));
             let world = crate::simulate(&Setup { shape, faults, operations: Some(Vec::new()), ..Setup::of(seed) });
-            let broken = promises::check(&world);
-            assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+            assert_kept(seed, &world);
         }
     }
 }
@@ -372,9 +377,7 @@ fn in_a_calm_world_no_minute_has_more_fires_than_the_quota() {
 
 /// Tells the story of one seed and looks at everything.
 pub fn holds(seed: u64, lead_ms: i64, faults: &[Planned]) {
-    let world = simulate(seed, lead_ms, faults);
-    let broken = promises::check(&world);
-    assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+    assert_kept(seed, &simulate(seed, lead_ms, faults));
 }
 
 /// A process dies before any node has heard of it. Its registration lies with a node that stands still, and is handled when
@@ -440,8 +443,7 @@ fn a_result_whose_row_is_read_too_old_is_sent_again() {
     let behind = |node| at(12_000, Fault::Behind { node, up_to: 1_500, down: 60_000 });
     for seed in 0..SEEDS / 2 {
         let world = simulate(seed, SHORT_LEAD_MS, &[behind(0), behind(1)]);
-        let broken = promises::check(&world);
-        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+        assert_kept(seed, &world);
         assert!(!world.trace.about("answered Again", 1).is_empty(), "seed {seed}: nothing was read too old");
     }
 }
@@ -479,8 +481,7 @@ fn a_version_that_is_given_twice_holds_up_no_serial_task() {
     for seed in [999, 0, 1, 2, 3] {
         let shape = Shape { nodes: 1, own_executors: 3, ahead_ms: 20_000, long_runs: true, ..Shape::default() };
         let world = crate::simulate(&Setup { shape, faults: Some(plan.to_vec()), ..Setup::of(seed) });
-        let broken = promises::check(&world);
-        assert!(broken.is_empty(), "seed {seed}\n{}", report(&world, &broken));
+        assert_kept(seed, &world);
     }
 }
 

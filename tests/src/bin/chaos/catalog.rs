@@ -12,8 +12,6 @@ const MISFIRE_MAX: usize = 10;
 /// A task that is to be made.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// The tenant's number.
-    pub tenant: usize,
     /// What the API gets, besides tenant, app and name.
     pub body: Value,
     /// What the checker knows of it; its id comes when it is made.
@@ -77,7 +75,7 @@ impl Drafts {
             let mut task = Task {
                 id: 0,
                 name: format!("{name}-{number}"),
-                tenant: 0,
+                tenant: usize::from(number % 3 == 2),
                 schedule,
                 is_at_most_once: body["delivery"] == "at_most_once",
                 bound: bound_of(&body),
@@ -96,7 +94,7 @@ impl Drafts {
                 is_plain: false,
             };
             adjust(&mut task);
-            self.0.push(Draft { tenant: usize::from(number % 3 == 2), body, task, parents: Vec::new() });
+            self.0.push(Draft { body, task, parents: Vec::new() });
         }
     }
 
@@ -190,9 +188,11 @@ impl Drafts {
     fn child(&mut self, name: &str, parents: &[&str]) {
         let last = self.0.len();
         self.add(name, 1, Schedule::After(0, None), (10, 1), &json!({ "parent_rule": "any" }));
-        let tenants: Vec<usize> =
-            parents.iter().filter_map(|parent| Some(self.0.iter().find(|d| d.task.name == *parent)?.tenant)).collect();
-        self.0[last].tenant = tenants[0];
+        let tenants: Vec<usize> = parents
+            .iter()
+            .filter_map(|parent| Some(self.0.iter().find(|d| d.task.name == *parent)?.task.tenant))
+            .collect();
+        self.0[last].task.tenant = tenants[0];
         self.0[last].parents = parents.iter().map(|parent| (*parent).to_owned()).collect();
     }
 
@@ -240,7 +240,12 @@ mod tests {
         for (place, draft) in drafts.iter().enumerate() {
             for parent in &draft.parents {
                 let found = drafts[..place].iter().find(|other| other.task.name == *parent);
-                assert_eq!(found.map(|parent| parent.tenant), Some(draft.tenant), "{} after {parent}", draft.task.name);
+                assert_eq!(
+                    found.map(|parent| parent.task.tenant),
+                    Some(draft.task.tenant),
+                    "{} after {parent}",
+                    draft.task.name
+                );
             }
         }
     }

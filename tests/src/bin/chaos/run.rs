@@ -108,9 +108,8 @@ async fn make_tasks(stand: &Stand, ledger: &mut Ledger) -> Result<Vec<Task>> {
     let mut ids: HashMap<String, i64> = HashMap::new();
     let mut tasks = Vec::new();
     let drafts = catalog::drafts();
-    for Draft { tenant, mut body, mut task, parents } in drafts.clone() {
-        body["tenant"] = TENANTS[tenant].into();
-        task.tenant = tenant;
+    for Draft { mut body, mut task, parents } in drafts.clone() {
+        body["tenant"] = TENANTS[task.tenant].into();
         body["app"] = "chaos".into();
         body["name"] = task.name.as_str().into();
         if !parents.is_empty() {

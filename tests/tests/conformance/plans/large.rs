@@ -3,7 +3,7 @@
 use crate::fixture::World;
 use carillon::domain::NodeId;
 use carillon::domain::plan::Plan;
-use carillon::store::{BATCH_MAX, NewTask};
+use carillon::store::{BATCH_MAX, NewTask, Writer};
 use carillon_tests::tenants::make_app;
 use carillon_tests::{Database, Kind};
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
@@ -84,7 +84,7 @@ impl Tables {
             plans.extend(tasks.iter().map(|task| Plan { task_id: task.id, ..world.plan(&like, [world.now]) }));
         }
         for plans in plans.chunks(BATCH_MAX) {
-            world.store.write_ahead(NodeId(1), None, plans, world.now).await.unwrap();
+            world.store.write_ahead(Writer::Node(NodeId(1)), plans, world.now).await.unwrap();
         }
         multiply_runs(&database).await;
         Self { database, home: [world.owner.tenant_id.0, world.owner.app_id.0] }

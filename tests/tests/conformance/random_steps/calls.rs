@@ -9,7 +9,7 @@ use carillon::domain::routing::UseChange;
 use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Transition};
 use carillon::store::{
     Backfill, EndedRun, NewRun, OutboxRound, Result, RunDispatch, Skip, Store, StoreError, StoreErrorKind, TaskChange,
-    TaskView, UnclaimedEnd,
+    TaskView, UnclaimedEnd, Writer,
 };
 use carillon_protocol::RunResult;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -85,7 +85,7 @@ impl Call {
         let Actor { store, admin } = by;
         let done = match self {
             Self::WriteAhead(plans) => store
-                .write_ahead(NodeId(1), None, plans, NOW)
+                .write_ahead(Writer::Node(NodeId(1)), plans, NOW)
                 .await
                 .map(|moved| ids(moved.into_iter().flatten().map(|id| id.0))),
             Self::Claim(node, runs, at) => store.claim(*node, runs.clone(), *at).await.map(|runs| moved(&runs)),

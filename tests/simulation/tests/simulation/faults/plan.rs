@@ -31,10 +31,13 @@ pub fn plan(dice: &Dice, shape: &Shape, from: i64, to: i64, tasks: usize) -> Vec
         planned.push(Planned { at, fault: clock_set(dice) });
     }
     if shape.long_runs && dice.happens("an executor is cut off for long", 600) {
-        planned.push(long_island(dice, shape, from));
+        let island = |executor, down| Fault::Island { executor, down };
+        planned.push(for_long(dice, shape, from, "is cut off", island));
     }
     if shape.long_runs && dice.happens("an executor stands still for long", 300) {
-        planned.push(long_freeze(dice, shape, from));
+        // What it ran goes on when it is back, until it is told to stop.
+        let freeze = |executor, down| Fault::Befalls { executor, mishap: Mishap::Freeze, down };
+        planned.push(for_long(dice, shape, from, "stands still", freeze));
     }
     if shape.has_small_queues() && dice.happens("a burst fills the queues", 700) {
         planned.push(full_queues(dice, shape, from, to));
@@ -91,20 +94,12 @@ fn wall_set(dice: &Dice, shape: &Shape, from: i64, to: i64) -> Planned {
     Planned { at: dice.between("when the wall clock is set", from, to), fault: Fault::Wall { node, by } }
 }
 
-/// An executor reaches nobody until what it ran is given up, and repeated elsewhere.
-fn long_island(dice: &Dice, shape: &Shape, from: i64) -> Planned {
-    let executor = dice.between("who is cut off for long", 0, shape.own_executors as i64 - 1) as usize;
-    let (at, down) =
-        (dice.between("when it is cut off", from, 30_000), dice.between("how long it is cut off", 42_000, 60_000));
-    Planned { at, fault: Fault::Island { executor, down } }
-}
-
-/// The same of one that stands still: what it ran goes on when it is back, until it is told to stop.
-fn long_freeze(dice: &Dice, shape: &Shape, from: i64) -> Planned {
-    let executor = dice.between("who stands still for long", 0, shape.own_executors as i64 - 1) as usize;
-    let at = dice.between("when it stands still", from, 30_000);
-    let down = dice.between("how long it stands still", 42_000, 60_000);
-    Planned { at, fault: Fault::Befalls { executor, mishap: Mishap::Freeze, down } }
+/// Something befalls an executor of the first tenant until what it ran is given up, and repeated elsewhere.
+fn for_long(dice: &Dice, shape: &Shape, from: i64, what: &str, fault: impl FnOnce(usize, i64) -> Fault) -> Planned {
+    let executor = dice.between(&format!("who {what} for long"), 0, shape.own_executors as i64 - 1) as usize;
+    let at = dice.between(&format!("when it {what}"), from, 30_000);
+    let down = dice.between(&format!("how long it {what}"), 42_000, 60_000);
+    Planned { at, fault: fault(executor, down) }
 }
 
 /// More runs of one task cannot be started at once.

@@ -177,36 +177,30 @@ fn choose(dice: &Dice, name: &str, tasks: usize) -> Operation {
     }
 }
 
-/// What became of an operation, and when that was answered (true time, epoch ms). What undoes something counts from when it was
-/// asked for.
+/// What became of an operation.
 #[derive(Debug, Clone)]
-pub enum Done {
-    /// A run is cancelled.
-    Cancelled { log: LogId, at: i64 },
-    /// A fire is skipped.
-    Skipped { task: TaskId, fire_time: i64, at: i64 },
-    /// Perhaps it is no more.
-    Restored { task: TaskId, fire_time: i64, at: i64 },
-    /// A range is filled.
-    Filled { id: BackfillId, at: i64 },
-    /// A window is known.
-    Window { window: MaintenanceWindow, at: i64 },
-    /// Perhaps it is no more.
-    Dropped { id: WindowId, at: i64 },
+pub struct Done {
+    /// What.
+    pub what: Effect,
+    /// When it was answered, true time, epoch ms. What undoes something counts from when it was asked for.
+    pub at: i64,
 }
 
-impl Done {
-    /// When.
-    pub fn at(&self) -> i64 {
-        match self {
-            Self::Cancelled { at, .. }
-            | Self::Skipped { at, .. }
-            | Self::Restored { at, .. }
-            | Self::Filled { at, .. }
-            | Self::Window { at, .. }
-            | Self::Dropped { at, .. } => *at,
-        }
-    }
+/// What an operation did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// A run is cancelled.
+    Cancelled(LogId),
+    /// The fire of a task at that instant is skipped.
+    Skipped(TaskId, i64),
+    /// Perhaps it is no more.
+    Restored(TaskId, i64),
+    /// A range is filled.
+    Filled(BackfillId),
+    /// A window is known.
+    Window(MaintenanceWindow),
+    /// Perhaps it is no more.
+    Dropped(WindowId),
 }
 
 /// Does all of them at their times.
@@ -243,7 +237,7 @@ impl Desk {
                 if let Some(log) = self.open_run(task_at(task), newest) {
                     let is_cancelled = self.ask(move |parts: Parts| async move { cancel(&parts, log).await }).await;
                     if is_cancelled == Some(true) {
-                        self.note(|at| Done::Cancelled { log, at });
+                        self.note(Effect::Cancelled(log));
                     }
                 }
             }
@@ -293,10 +287,10 @@ impl Desk {
     async fn skip(&self, task: TaskId, restored_after: Option<i64>) {
         let skipped = self.ask(move |parts: Parts| async move { skip(&parts, task).await }).await;
         let Some(fire_time) = skipped.flatten() else { return };
-        self.note(|at| Done::Skipped { task, fire_time, at });
+        self.note(Effect::Skipped(task, fire_time));
         if let Some(after) = restored_after {
             self.world.pass(after).await;
-            self.note(|at| Done::Restored { task, fire_time, at });
+            self.note(Effect::Restored(task, fire_time));
             self.ask(move |parts: Parts| async move { restore(&parts, task, fire_time).await }).await;
         }
     }
@@ -304,7 +298,7 @@ impl Desk {
     async fn backfill(&self, task: TaskId, range: (i64, i64), at_once: i32, cancelled_after: Option<i64>) {
         let filled = self.ask(move |parts: Parts| async move { backfill(&parts, task, range, at_once).await }).await;
         let Some(id) = filled.flatten() else { return };
-        self.note(|at| Done::Filled { id, at });
+        self.note(Effect::Filled(id));
         if let Some(after) = cancelled_after {
             self.world.pass(after).await;
             let tenant = self.tenant();
@@ -323,17 +317,17 @@ impl Desk {
             async move { parts.engine.store.add_window(&window, parts.engine.clock.now_ms()).await }
         });
         if known.await.is_some() {
-            self.note(|at| Done::Window { window: kept, at });
+            self.note(Effect::Window(kept));
         }
         if let Some(after) = dropped_after {
             self.world.pass(after).await;
-            self.note(|at| Done::Dropped { id, at });
+            self.note(Effect::Dropped(id));
             self.ask(move |parts: Parts| async move { drop_window(&parts, tenant, id).await }).await;
         }
     }
 
-    fn note(&self, done: impl FnOnce(i64) -> Done) {
-        self.world.done.lock().unwrap().push(done(self.world.time.now_ms()));
+    fn note(&self, what: Effect) {
+        self.world.done.lock().unwrap().push(Done { what, at: self.world.time.now_ms() });
     }
 
     /// Asks one node after the other until one answers. What is refused is not asked for again: `None`; nor is what is left.

@@ -78,7 +78,7 @@ impl Evidence<'_> {
             let Some(stop) = before.next_back().filter(|change| !change.started) else { continue };
             let keys = (start.task, stop.from + 1, i32::MIN)..(start.task, start.from, i32::MIN);
             for run in state.by_fire.range(keys).map(|(_, id)| &state.logs[id].run) {
-                let marks = || state.dispatch_marks.range((run.id, 0)..(LogId(run.id.0 + 1), 0)).map(|(_, mark)| mark);
+                let marks = || self.marks_of(run.id).map(|(_, mark)| mark);
                 // Of a fixed delay, what an executor had before the stop, and may have started, is the next link of its chain.
                 let is_link = start.spec.schedule == ScheduleKind::FixedDelay
                     && marks().any(|mark| mark.revision < stop.revision);

@@ -24,7 +24,7 @@ use carillon::domain::{IdSource, LogId, Reason, Status, TaskId};
 use carillon::store::ATTEMPTS_KEPT_MAX;
 use carillon_protocol::{RunKey, RunStatus, Verdict};
 use carillon_simulation::executor::{Start, Stop};
-use carillon_simulation::store::{End, Redefinition, State};
+use carillon_simulation::store::{DispatchMark, End, Redefinition, State};
 use database_clock::DatabaseClock;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -130,6 +130,12 @@ impl Evidence<'_> {
         let is_it =
             |c: &Redefinition| c.task == answered.task && c.revision == answered.revision && c.at <= answered.at;
         !self.state.changes.iter().any(is_it)
+    }
+
+    /// The dispatches of a run, by attempt.
+    fn marks_of(&self, log: LogId) -> impl DoubleEndedIterator<Item = (i32, &DispatchMark)> {
+        let marks = self.state.dispatch_marks.range((log, 0)..(LogId(log.0 + 1), 0));
+        marks.map(|((_, attempt), mark)| (*attempt, mark))
     }
 
     /// Notes a promise that was broken.

@@ -32,8 +32,7 @@ impl Evidence<'_> {
 
     /// Who had it then, and when the dispatch was recorded.
     fn executor_before(&self, log: LogId, at: i64) -> Option<ExecutorId> {
-        let mut marks = self.state.dispatch_marks.range((log, 0)..(LogId(log.0 + 1), 0)).map(|(_, mark)| mark);
-        marks.rfind(|mark| mark.at <= at).map(|mark| mark.executor_id)
+        self.marks_of(log).rfind(|(_, mark)| mark.at <= at).map(|(_, mark)| mark.executor_id)
     }
 
     /// Whether nothing was out of order then but other executors.

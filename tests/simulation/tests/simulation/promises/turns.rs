@@ -99,9 +99,10 @@ impl<'a> Evidence<'a> {
             let due = row.run.due_time;
             let mut earlier = self.rows_of(row.run.task_id).filter(|other| other.run.fire_time <= due);
             let blocks = |other: &LogRow| {
-                let attempts = self.state.dispatch_marks.range((other.run.id, 0)..(LogId(other.run.id.0 + 1), 0));
-                let lasted = |key| self.state.ends.get(key).is_none_or(|end| end.at >= self.clock.first(due));
-                other.run.id != row.run.id && attempts.map(|(key, _)| key).any(lasted)
+                let id = other.run.id;
+                let end = |attempt| self.state.ends.get(&(id, attempt));
+                let lasted = |attempt| end(attempt).is_none_or(|end| end.at >= self.clock.first(due));
+                id != row.run.id && self.marks_of(id).any(|(attempt, _)| lasted(attempt))
             };
             if !earlier.any(blocks) {
                 let detail = format!("due at {due}, and no run of task {} went on then", row.run.task_id);
@@ -151,8 +152,7 @@ impl<'a> Evidence<'a> {
 
     /// Whether an executor had it by an earlier definition.
     fn is_adopted(&self, row: &LogRow, change: &Redefinition) -> bool {
-        let mut marks = self.state.dispatch_marks.range((row.run.id, 0)..(LogId(row.run.id.0 + 1), 0));
-        marks.any(|(_, mark)| mark.revision < change.revision)
+        self.marks_of(row.run.id).any(|(_, mark)| mark.revision < change.revision)
     }
 
     /// The last definition is stopped in a calm world: until then there was always a next fire.
