@@ -245,9 +245,7 @@ impl Member {
             draining: self.runs.is_draining(),
             acknowledged_at: self.acknowledged_at.load(Ordering::Relaxed),
         };
-        let answer: Result<NodeReply<HeartbeatAck>, Failure> =
-            self.call("/executors/heartbeat", &message, HEARTBEAT_TIMEOUT).await;
-        match answer {
+        match self.send_heartbeat(&message).await {
             Ok(answer) => {
                 failing.ended();
                 self.acknowledged_at.store(answer.data.cluster_time_us / 1_000, Ordering::Relaxed);
@@ -260,15 +258,22 @@ impl Member {
                 self.runs.lease.suspend();
                 return false;
             }
-            Err(Failure::StoreUnavailable { sent_us }) => {
-                failing.again(&Failure::StoreUnavailable { sent_us });
-                let now_us = self.runs.clock.local_us();
-                self.runs.lease.sustain(sent_us, now_us);
-            }
             Err(failure) => failing.again(&failure),
         }
         self.runs.timer.nudge();
         true
+    }
+
+    /// A node that has lost its database keeps the lease alive with its own answer, whatever the others say later: where each
+    /// takes its time, the lease would run out before the last of them has answered.
+    async fn send_heartbeat(&self, message: &Heartbeat) -> Result<NodeReply<HeartbeatAck>, Failure> {
+        let sustain = |failure: &Failure| {
+            if let Failure::StoreUnavailable { sent_us } = failure {
+                self.runs.lease.sustain(*sent_us, self.runs.clock.local_us());
+                self.runs.timer.nudge();
+            }
+        };
+        self.nodes.call_telling("/executors/heartbeat", body(message)?, HEARTBEAT_TIMEOUT, sustain).await
     }
 
     fn carry_out_cancels(&self, keys: &[RunKey]) {
@@ -318,9 +323,12 @@ impl Member {
         message: &M,
         timeout: Duration,
     ) -> Result<NodeReply<T>, Failure> {
-        let body = serde_json::to_vec(message).map_err(|e| Failure::Unreachable(format!("not sent: {e}")))?;
-        self.nodes.call(path, Bytes::from(body), timeout).await
+        self.nodes.call(path, body(message)?, timeout).await
     }
+}
+
+fn body(message: &impl Serialize) -> Result<Bytes, Failure> {
+    serde_json::to_vec(message).map(Bytes::from).map_err(|e| Failure::Unreachable(format!("not sent: {e}")))
 }
 
 fn interval(ms: u64) -> Duration {

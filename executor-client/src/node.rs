@@ -48,7 +48,7 @@ pub(crate) struct NodeReply<T> {
 /// Why no node accepted a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// Every node that replied says that its database is unavailable; first sent at this local µs.
+    /// A node, or every one that replied, says that its database is unavailable; sent at this local µs.
     StoreUnavailable { sent_us: i64 },
     /// A node does not know this executor.
     RegisterAgain,
@@ -122,6 +122,17 @@ impl Nodes {
         body: bytes::Bytes,
         timeout: Duration,
     ) -> Result<NodeReply<T>, Failure> {
+        self.call_telling(path, body, timeout, |_| ()).await
+    }
+
+    /// The same; `tell` hears of each node that did not accept it, before the next one is asked.
+    pub(crate) async fn call_telling<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: bytes::Bytes,
+        timeout: Duration,
+        tell: impl Fn(&Failure),
+    ) -> Result<NodeReply<T>, Failure> {
         let mut current = self.current.subscribe();
         let first = *current.borrow_and_update();
         let mut failure = Failure::Unreachable("no node is configured".to_owned());
@@ -153,6 +164,7 @@ impl Nodes {
             if found == Failure::RegisterAgain {
                 return Err(found);
             }
+            tell(&found);
             failure = worse(failure, found);
         }
         Err(failure)
@@ -247,12 +259,11 @@ fn refused(node: &Node, path: &str, believed: Believed) -> Failure {
     }
 }
 
-/// The outcome of a round over the nodes: a refusal outweighs "database unavailable", which
-/// outweighs silence, so the database counts as unavailable only if it is for all nodes.
+/// What a round over the nodes is said to have failed by: a refusal outweighs "database unavailable", which outweighs silence, so
+/// the database is called unavailable only if it is for all nodes.
 fn worse(so_far: Failure, found: Failure) -> Failure {
     use Failure::{Refused, StoreUnavailable, Unreachable};
     match (so_far, found) {
-        (StoreUnavailable { sent_us: a }, StoreUnavailable { sent_us: b }) => StoreUnavailable { sent_us: a.min(b) },
         (so_far @ Refused { .. }, Unreachable(_) | StoreUnavailable { .. })
         | (so_far @ StoreUnavailable { .. }, Unreachable(_)) => so_far,
         (_, found) => found,
@@ -292,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_database_that_is_away_for_all_who_answer_counts_as_contact() {
+    fn only_a_database_that_is_away_for_all_who_answer_is_to_blame() {
         let store = || Failure::StoreUnavailable { sent_us: 5 };
         let silence = || Failure::Unreachable("x".into());
         let refusal = || Failure::Refused { code: Code::Internal, msg: "x".into() };

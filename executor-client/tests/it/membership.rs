@@ -7,6 +7,7 @@ use carillon_executor::{Executor, Output, TaskContext};
 use carillon_protocol::{ExecutorSettings, RunStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_executor_describes_itself_and_keeps_its_heartbeat() {
@@ -128,6 +129,31 @@ async fn a_database_that_is_away_for_all_delays_nothing() {
     running.stopped().await;
 }
 
+/// A database that hangs, so that each of several nodes takes its time: all together longer than a lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_hangs_for_all_delays_nothing() {
+    let mut nodes = Vec::new();
+    for _ in 0..4 {
+        nodes.push(TestNode::start().await);
+    }
+    let first = &nodes[0];
+    short_lease(first);
+    first.state().settings.offline_after_ms = 2_000;
+    let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
+    let running = Running::registered(builder(&nodes.iter().collect::<Vec<_>>(), &journal, &seen), first).await;
+    let due = first.now_ms() + 3_200;
+    running.dispatch(vec![item(1, "quick", due)], first).await;
+    for node in &nodes {
+        node.set(Mode::StoreUnavailable);
+        node.state().answers_after = Duration::from_millis(600);
+    }
+    eventually("started", || seen.has_started(1)).await;
+    first.set(Mode::Normal);
+    eventually("result", || first.result(1).is_some()).await;
+    assert_eq!(first.result(1).unwrap().status, RunStatus::Succeeded);
+    running.stopped().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_clock_that_is_set_back_postpones_what_is_held() {
     let node = TestNode::start().await;
@@ -170,8 +196,8 @@ async fn handlers_that_block_every_worker_do_not_stop_the_heartbeat() {
             if before.is_none() && started.load(Ordering::SeqCst) >= 2 {
                 before = Some(watching.state().heartbeats.len());
             }
-            assert!(begin.elapsed() < std::time::Duration::from_secs(20));
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            assert!(begin.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(5));
         }
         drop(release);
     });

@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// How the node behaves.
@@ -38,6 +39,8 @@ pub struct Inner {
     /// Demand timestamps near the cluster clock.
     pub check_clock: bool,
     pub known: bool,
+    /// How long it takes to answer.
+    pub answers_after: Duration,
     pub cancel: Vec<RunKey>,
     pub registers: Vec<Register>,
     pub heartbeats: Vec<Heartbeat>,
@@ -76,6 +79,7 @@ impl TestNode {
             clock_ahead_us: 0,
             check_clock: false,
             known: true,
+            answers_after: Duration::ZERO,
             cancel: vec![],
             registers: vec![],
             heartbeats: vec![],
@@ -146,6 +150,8 @@ impl TestNode {
             self.state().refused_connections += 1;
             return Err("down".into());
         }
+        let pause = self.state().answers_after;
+        tokio::time::sleep(pause).await;
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(|e| e.to_string())?.to_bytes();
         let get = |name: &str| parts.headers[name].to_str().unwrap().to_owned();
