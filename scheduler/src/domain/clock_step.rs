@@ -38,6 +38,8 @@ pub struct LeftBehind {
     pub told: Option<i64>,
     /// Of the machine.
     pub readings: Readings,
+    /// Whether the last one of its number ran on another machine, or may have: the readings then show little.
+    pub elsewhere: bool,
 }
 
 /// What a process that joins finds by it. Instants are epoch ms.
@@ -57,9 +59,11 @@ impl LeftBehind {
     /// What follows from it at `now`, epoch ms.
     #[must_use]
     pub fn found_at(&self, now: i64) -> Found {
-        let Self { last_seen, newest, heard, told, readings } = *self;
+        let Self { last_seen, newest, heard, told, readings, elsewhere } = *self;
         let last_sign = newest.map(|newest| newest.max(heard.filter(|heard| *heard <= now).unwrap_or(0)));
-        let may_repeat = last_seen > now || seems_set_back(readings);
+        // On another machine nothing shows that the clock was set back by less than has passed.
+        let is_unseen = elsewhere && last_seen + UNSEEN_MAX_MS > now;
+        let may_repeat = last_seen > now || seems_set_back(readings) || is_unseen;
         let set_back_from = told.max(newest.filter(|newest| is_set_back(*newest, now))).unwrap_or(0);
         Found {
             ids_after: if may_repeat { last_seen + UNSEEN_MAX_MS } else { 0 },
@@ -117,6 +121,21 @@ mod tests {
         assert!(!seems(-70, 221), "that may be an error");
         assert!(!seems(1_930, -70), "set forward");
         assert!(!seems_set_back([None, ahead_by(9_000)]));
+    }
+
+    #[test]
+    fn ids_of_a_number_are_never_made_again() {
+        let ids_after = |readings, elsewhere, now| {
+            let last_seen = 100_000;
+            let newest = Some(last_seen);
+            LeftBehind { last_seen, newest, heard: None, told: None, readings, elsewhere }.found_at(now).ids_after
+        };
+        let same = [ahead_by(0), ahead_by(0)];
+        assert_eq!(ids_after(same, false, 101_000), 0, "the machine's clock has seen no step");
+        assert_eq!(ids_after(same, false, 99_000), 160_000, "set back");
+        assert_eq!(ids_after([ahead_by(-2_000), ahead_by(0)], false, 101_000), 160_000, "by most of what has passed");
+        assert_eq!(ids_after(same, true, 101_000), 160_000, "another machine");
+        assert_eq!(ids_after(same, true, 160_000), 0);
     }
 
     #[test]

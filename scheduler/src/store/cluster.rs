@@ -70,6 +70,9 @@ pub struct NameHolder {
     pub is_here: bool,
 }
 
+/// Characters at the beginning of an incarnation that name its network stack.
+const STACK_CHARS: usize = 8;
+
 /// Names the network stack that this process runs in, until the machine starts again; `None` where
 /// the system does not tell.
 fn network_stack() -> Option<String> {
@@ -77,7 +80,12 @@ fn network_stack() -> Option<String> {
     let namespace = std::fs::read_link("/proc/self/ns/net").ok()?;
     let mut hasher = DefaultHasher::new();
     (boot.trim(), namespace).hash(&mut hasher);
-    Some(format!("{:08x}", hasher.finish() & 0xffff_ffff))
+    Some(format!("{:0STACK_CHARS$x}", hasher.finish() & 0xffff_ffff))
+}
+
+/// Whether these incarnations joined from the same network stack, for sure.
+fn is_of_one_stack(one: &str, other: &str) -> bool {
+    one.get(..STACK_CHARS).is_some_and(|stack| other.starts_with(stack))
 }
 
 #[async_trait]
@@ -215,7 +223,7 @@ impl SqlStore {
         );
         let known: Vec<KnownNode> = tx.query(&read, []).await?;
         let heard: Vec<Option<i64>> = tx.query(&sql!("SELECT MAX(heartbeat_at) FROM executor"), []).await?;
-        let same_name = known.iter().find(|known| known.name == node.name).map(|known| known.id);
+        let of_that_name = known.iter().find(|known| known.name == node.name).map(|known| known.id);
         let has_rested = |known: &&KnownNode| now - known.heartbeat_at.max(known.left_at) > NUMBER_REST_MS;
         let taken: HashSet<NodeId> = known.iter().map(|known| known.id).collect();
         let unused = (1..=NODE_NUMBER_MAX).map(NodeId).filter(|id| !taken.contains(id));
@@ -224,20 +232,21 @@ impl SqlStore {
         let mut hasher = DefaultHasher::new();
         (incarnation, tries).hash(&mut hasher);
         let index = (hasher.finish() % free.len().max(1) as u64) as usize;
-        let number = same_name.or_else(|| free.get(index).copied());
+        let number = of_that_name.or_else(|| free.get(index).copied());
         let Some(id) = number else {
             let detail = format!("all {NODE_NUMBER_MAX} node numbers are in use");
             return Err(StoreError::new(StoreErrorKind::Invalid, "join the cluster", detail));
         };
         let before = known.iter().find(|known| known.id == id);
         let last_seen = before.map_or(0, |before| before.heartbeat_at.max(before.left_at));
-        let same_machine = before.filter(|before| before.name == node.name);
+        let same_name = before.filter(|before| before.name == node.name);
         let left_behind = LeftBehind {
             last_seen,
             newest: known.iter().map(|known| known.heartbeat_at.max(known.left_at)).max(),
             heard: heard.into_iter().flatten().max(),
             told: known.iter().map(|known| known.set_back_from).max(),
-            readings: [same_machine.and_then(|before| before.clock), node.clock],
+            readings: [same_name.and_then(|before| before.clock), node.clock],
+            elsewhere: before.is_some_and(|before| !is_of_one_stack(&before.incarnation, incarnation)),
         };
         let found = left_behind.found_at(now);
         if let Some(from) = found.silent_since {

@@ -38,6 +38,7 @@ impl ClusterStore for ModelStore {
                 heard: state.executors.values().map(|row| row.executor.heartbeat_at).max(),
                 told: state.nodes.values().map(|row| row.state.set_back_from).max(),
                 readings: [of_name.and_then(|row| row.state.clock), node.clock],
+                elsewhere: false,
             };
             let Found { ids_after, set_back_from, lived_until, silent_since } = left_behind.found_at(now);
             if let Some(from) = silent_since {
