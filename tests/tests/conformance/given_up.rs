@@ -2,14 +2,16 @@
 
 use crate::fixture::{World, connect, node_info, over};
 use carillon::domain::audit::{Actor, AuditNote, Target};
-use carillon::domain::{Action, UserId};
+use carillon::domain::{Action, NodeId, UserId};
 use carillon::store::{
-    ClusterStore as _, DatabaseSettings, Member, NewTask, NodeHeartbeat, SqlStore, StoreError, StoreErrorKind,
+    ClusterStore as _, DatabaseSettings, Member, NewTask, NodeHeartbeat, PlanStore as _, SqlStore, StoreError,
+    StoreErrorKind, Writer,
 };
 use carillon_tests::proxy::Proxy;
 use carillon_tests::{Database, Kind, await_until};
 use sea_orm::ConnectionTrait as _;
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
 
 /// A row is locked for no longer than this by a node that is gone; the limit itself is 5 s.
 const LOCKED_MAX: Duration = Duration::from_secs(15);
@@ -28,6 +30,7 @@ const WRITES: u64 = 5;
 
 servers!(
     a_begin_leaves_no_open_transaction,
+    an_end_that_is_given_up_leaves_nothing_behind,
     a_statement_that_is_given_up_while_it_is_prepared_leaves_nothing_behind,
     a_session_that_can_only_read_is_replaced,
     a_transaction_that_is_left_alone_lets_others_pass,
@@ -144,6 +147,37 @@ async fn a_begin_leaves_no_open_transaction(kind: Kind) {
     assert_commits(&store, &member, &seen).await;
 }
 
+/// The server ends a transaction, well or not, and its answer comes too late, or its caller is gone. What is written afterwards over
+/// that connection is committed.
+async fn an_end_that_is_given_up_leaves_nothing_behind(kind: Kind) {
+    let database = Database::fresh(kind).await;
+    let seen = over_one(&database.url, FREE_MAX).await;
+    let member = seen.join(&node_info("a")).await.unwrap();
+    for how in [GivenUp::InTime, GivenUp::ByItsCaller] {
+        for end in ["COMMIT", "ROLLBACK"] {
+            let patience = if matches!(how, GivenUp::InTime) { GIVEN_UP } else { FREE_MAX };
+            let proxy = Proxy::to(&database.url).await;
+            let store = over_one(&proxy.url, patience).await;
+            proxy.hold_answers_to(end);
+            let asking = tokio::spawn({
+                let store = store.clone();
+                async move {
+                    if end == "COMMIT" {
+                        store.join(&node_info("b")).await.map(drop)
+                    } else {
+                        // Of a node that nobody has heard of nothing is written.
+                        store.write_ahead(Writer::Node(NodeId(99)), &[], 0).await.map(drop)
+                    }
+                }
+            });
+            give_up(&proxy, asking, how).await;
+            assert_commits(&store, &member, &seen).await;
+            assert_eq!(database.number(open_transactions(kind)).await, 0, "{how:?} at {end}");
+            store.close().await;
+        }
+    }
+}
+
 /// Heartbeats over the one connection are committed when they are acknowledged.
 async fn assert_commits(store: &SqlStore, member: &Member, seen: &SqlStore) {
     for queue_depth in 1..=WRITES {
@@ -203,6 +237,11 @@ async fn give_up_at_prepare(proxy: &Proxy, store: &SqlStore, member: &Member, ho
             store.join(&node_info("b")).await.map(drop)
         }
     });
+    give_up(proxy, asking, how).await;
+}
+
+/// Waits until that is given up, and lets the answer come.
+async fn give_up(proxy: &Proxy, asking: JoinHandle<Result<(), StoreError>>, how: GivenUp) {
     match how {
         GivenUp::InTime => {
             let error = asking.await.unwrap().unwrap_err();
