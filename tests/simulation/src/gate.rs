@@ -17,6 +17,8 @@ pub struct Gate {
     dice: Arc<Dice>,
     frozen_until: AtomicI64,
     away_until: AtomicI64,
+    /// Whether it hangs until then, instead of refusing.
+    hangs: AtomicBool,
     read_only_until: AtomicI64,
     slow_up_to_ms: AtomicI64,
     behind_ms: AtomicI64,
@@ -67,6 +69,7 @@ impl Gate {
             dice,
             frozen_until: AtomicI64::new(0),
             away_until: AtomicI64::new(0),
+            hangs: AtomicBool::new(false),
             read_only_until: AtomicI64::new(0),
             slow_up_to_ms: AtomicI64::new(0),
             behind_ms: AtomicI64::new(0),
@@ -118,6 +121,7 @@ impl Gate {
 
     /// Takes the database away until then.
     pub fn take_store_away(&self, until_ms: i64) {
+        self.hangs.store(self.dice.happens(&format!("{} finds it hanging", self.name), 300), Ordering::Relaxed);
         self.away_until.store(until_ms, Ordering::Relaxed);
     }
 
@@ -255,6 +259,9 @@ impl Gate {
     async fn answered(&self, action: &'static str) -> Result<()> {
         if self.time.now_ms() >= self.away_until.load(Ordering::Relaxed) {
             return Ok(());
+        }
+        if self.hangs.load(Ordering::Relaxed) {
+            return Err(self.not_answered(action).await);
         }
         // Sometimes refused at once, sometimes only after a while.
         let wait = if self.dice.happens(&format!("{} waits for {action}", self.name), 300) { 900 } else { 5 };

@@ -2,7 +2,7 @@
 
 use crate::promises::{self, Broken};
 use crate::report::{self, Names};
-use crate::shrink::shrunk;
+use crate::shrink::{TRIES_MAX, shrunk};
 use crate::world::Setup;
 use crate::{broken, simulate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,8 +111,9 @@ fn story(setup: &Setup, broken: &[Broken]) -> String {
     let (setup, tries) = shrunk(setup, &kinds);
     let world = simulate(&setup);
     let left = promises::check(&world);
+    let perhaps = if tries < TRIES_MAX { "" } else { ", perhaps not the fewest" };
     format!(
-        "seed {} breaks {} promise(s); told with the fewest faults ({tries} simulations more)\n{}",
+        "seed {} breaks {} promise(s); told with the fewest faults ({tries} simulations more{perhaps})\n{}",
         setup.seed,
         kinds.len(),
         report::report(&world, &left)

@@ -32,6 +32,8 @@ pub struct Shape {
     pub older_executor: Option<usize>,
     /// Whether the first tenant has tasks whose runs take longer than an executor may be silent.
     pub long_runs: bool,
+    /// Whether it has tasks whose runs wait for each other on each executor, or are stopped when they take too long.
+    pub turns: bool,
 }
 
 impl Default for Shape {
@@ -46,6 +48,7 @@ impl Default for Shape {
             misfire_after_ms: MISFIRE_AFTER_MS,
             older_executor: None,
             long_runs: false,
+            turns: false,
         }
     }
 }
@@ -81,6 +84,7 @@ impl Shape {
                 .happens("two releases side by side", 150)
                 .then(|| dice.between("which is of the release before", 0, 1) as usize),
             long_runs: dice.happens("long runs", 250),
+            turns: dice.happens("turns on executors", 250),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::world::Setup;
 use std::collections::BTreeSet;
 
 /// Simulations tried for it at most.
-const TRIES_MAX: usize = 60;
+pub const TRIES_MAX: usize = 60;
 
 /// A simulation with as few faults and operations as still break one of `promises`, and how many were tried to find it.
 pub fn shrunk(setup: &Setup, promises: &BTreeSet<&str>) -> (Setup, usize) {
@@ -49,4 +49,14 @@ fn fewest<T: Clone>(all: Vec<T>, mut still: impl FnMut(Vec<T>) -> bool) -> Vec<T
         }
     }
     left
+}
+
+#[test]
+fn as_few_are_left_as_still_break_it() {
+    let all: Vec<u32> = (0..20).collect();
+    let both = |rest: Vec<u32>| rest.contains(&3) && rest.contains(&17);
+    assert_eq!(fewest(all.clone(), both), [3, 17]);
+    assert_eq!(fewest(all.clone(), |rest| rest.contains(&19)), [19]);
+    assert_eq!(fewest(all.clone(), |_| true), Vec::<u32>::new());
+    assert_eq!(fewest(all.clone(), |_| false), all);
 }

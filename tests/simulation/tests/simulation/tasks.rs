@@ -19,15 +19,20 @@ pub fn specs(shape: &Shape) -> Vec<TaskSpec> {
     if shape.long_runs {
         specs.extend(long_specs());
     }
+    if shape.turns {
+        specs.extend(turn_specs());
+    }
     specs
+}
+
+fn cron_task(name: &str, handler: &str, cron: &str) -> TaskSpec {
+    let [name, handler, cron] = [name, handler, cron].map(str::to_owned);
+    TaskSpec { name, handler, schedule: ScheduleKind::Cron, cron, ..TaskSpec::default() }
 }
 
 /// Each stands for a policy.
 fn short_specs() -> Vec<TaskSpec> {
-    let task = |name: &str, handler: &str, cron: &str| {
-        let [name, handler, cron] = [name, handler, cron].map(str::to_owned);
-        TaskSpec { name, handler, schedule: ScheduleKind::Cron, cron, ..TaskSpec::default() }
-    };
+    let task = cron_task;
     let once = |task: TaskSpec| TaskSpec {
         delivery: Delivery::AtMostOnce,
         failure_strategy: FailureStrategy::Discard,
@@ -80,19 +85,30 @@ fn short_specs() -> Vec<TaskSpec> {
 
 /// Tasks whose runs take longer than an executor may be silent.
 fn long_specs() -> Vec<TaskSpec> {
-    let task = |name: &str, cron: &str| TaskSpec {
-        name: name.to_owned(),
-        handler: "long".to_owned(),
-        schedule: ScheduleKind::Cron,
-        cron: cron.to_owned(),
-        ..TaskSpec::default()
-    };
+    let task = |name: &str, cron: &str| cron_task(name, "long", cron);
     vec![
         task("long", "0/15 * * * * ?"),
         TaskSpec {
             block_strategy: BlockStrategy::Serial,
             block_scope: BlockScope::App,
             ..task("long and serial", "8,48 * * * * ?")
+        },
+    ]
+}
+
+/// Tasks whose runs wait for each other on each executor, and one whose runs are stopped when they take too long.
+fn turn_specs() -> Vec<TaskSpec> {
+    let in_turn =
+        |block_strategy, task: TaskSpec| TaskSpec { block_strategy, block_scope: BlockScope::Executor, ..task };
+    vec![
+        in_turn(BlockStrategy::Serial, cron_task("serial on each", "steady", "0-5,20-25,40-45 * * * * ?")),
+        in_turn(BlockStrategy::DiscardLater, cron_task("discards later on each", "slow", "0/3 * * * * ?")),
+        in_turn(BlockStrategy::CoverEarly, cron_task("covers early on each", "slow", "0/5 * * * * ?")),
+        TaskSpec {
+            timeout_ms: 3_000,
+            max_retries: 1,
+            retry_interval_ms: 2_000,
+            ..cron_task("times out", "slow", "0/6 * * * * ?")
         },
     ]
 }

@@ -74,7 +74,7 @@ pub async fn run(options: &Options, story: &Story) -> Result<(History, Vec<Broke
     };
     gather(&stand, &mut history).await;
     let broken = checker::check(&history);
-    if !broken.is_empty() {
+    if options.keep || !broken.is_empty() {
         keep_evidence(&stand, &history, &broken).await;
     }
     Ok((history, broken))

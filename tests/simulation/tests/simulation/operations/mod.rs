@@ -193,8 +193,12 @@ pub enum Effect {
     Cancelled(LogId),
     /// The fire of a task at that instant is skipped.
     Skipped(TaskId, i64),
-    /// Perhaps it is no more.
+    /// A run that no schedule names is written.
+    Ran(LogId),
+    /// Perhaps it is skipped no more.
     Restored(TaskId, i64),
+    /// It certainly is not.
+    Back(TaskId, i64),
     /// A range is filled.
     Filled(BackfillId),
     /// A window is known.
@@ -231,7 +235,10 @@ impl Desk {
         match operation {
             Operation::Run { task, due_in } => {
                 let task = task_at(task);
-                self.ask(move |parts: Parts| async move { run(&parts, task, due_in).await }).await;
+                let ran = self.ask(move |parts: Parts| async move { run(&parts, task, due_in).await }).await;
+                if let Some(log) = ran.flatten() {
+                    self.note(Effect::Ran(log));
+                }
             }
             Operation::Cancel { task, newest } => {
                 if let Some(log) = self.open_run(task_at(task), newest) {
@@ -291,7 +298,9 @@ impl Desk {
         if let Some(after) = restored_after {
             self.world.pass(after).await;
             self.note(Effect::Restored(task, fire_time));
-            self.ask(move |parts: Parts| async move { restore(&parts, task, fire_time).await }).await;
+            if self.ask(move |parts: Parts| async move { restore(&parts, task, fire_time).await }).await.is_some() {
+                self.note(Effect::Back(task, fire_time));
+            }
         }
     }
 
@@ -365,16 +374,18 @@ fn fires_by_itself(task: &TaskView) -> bool {
     matches!(task.spec.schedule, ScheduleKind::Cron | ScheduleKind::FixedRate)
 }
 
-async fn run(parts: &SimParts, task: TaskId, due_in: i64) -> Result<()> {
+async fn run(parts: &SimParts, task: TaskId, due_in: i64) -> Result<Option<LogId>> {
     let engine = &parts.engine;
     let view = view(parts, task).await?;
     let now = engine.clock.now_ms();
     // What hangs on the ends of a schedule's runs is `turns.rs`'s to judge by those runs alone.
-    if view.spec.schedule != ScheduleKind::FixedDelay {
-        engine.store.start_run(&view, &NewRun::manual(engine.ids.next(now), now + due_in)).await?;
-        parts.wake.notify_one();
+    if view.spec.schedule == ScheduleKind::FixedDelay {
+        return Ok(None);
     }
-    Ok(())
+    let log = engine.ids.next(now);
+    engine.store.start_run(&view, &NewRun::manual(log, now + due_in)).await?;
+    parts.wake.notify_one();
+    Ok(Some(log))
 }
 
 /// As `api/logs/cancel.rs` does it. Whether it is cancelled.

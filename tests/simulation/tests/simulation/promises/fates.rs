@@ -1,7 +1,7 @@
 //! P2: each run ends as its policy says, from what befell it. Where nothing was out of order nothing is missed, expires, is
 //! lost or is given up, and an attempt ends by its handler alone.
 
-use super::Evidence;
+use super::{CLOCKS_MS, Evidence};
 use crate::faults::{Fault, Planned};
 use crate::operations::Operation;
 use carillon::domain::rules::WindowAction;
@@ -55,6 +55,8 @@ impl Evidence<'_> {
             (Status::Succeeded, _) => {
                 is(self.ended_by_handler(row, RunStatus::Succeeded), "its handler did not succeed")
             }
+            (Status::Failed, Reason::TimedOut) => is(self.took_too_long(row, spec), "it was not stopped, or too early")
+                .or_else(|| is(retried, "it was not tried often enough")),
             (Status::Failed, Reason::ShardFailed) => is(!self.shards_of(run.id).all(succeeded), "all shards succeeded"),
             (Status::Failed, Reason::HandlerFailed) => {
                 is(self.ended_by_handler(row, RunStatus::Failed), "its handler did not fail")
@@ -135,12 +137,24 @@ impl Evidence<'_> {
         stop.is_some_and(|stop| stop.how == Stopped::Ended(status))
     }
 
+    /// Whether its handler was stopped, and by no other than its time-out.
+    fn took_too_long(&self, row: &LogRow, spec: &TaskSpec) -> bool {
+        let key = RunKey(row.run.id.0, row.run.attempt);
+        let (start, stop) = (self.starts.get(&key).and_then(|starts| starts.first()), self.stops.get(&key));
+        let took = start.zip(stop).map(|(start, stop)| stop.at - start.at);
+        spec.timeout_ms > 0 && took.is_some_and(|took| took >= spec.timeout_ms - CLOCKS_MS)
+    }
+
     /// An attempt is lost, given back or abandoned only if something was out of order.
     fn attempt_ends_for_a_reason(&mut self, log: LogId, attempt: i32, end: &End) {
         let Some(row) = self.state.logs.get(&log) else { return };
-        let by_itself = matches!(end.to, Status::Succeeded) || matches!(end.reason, Reason::HandlerFailed);
+        let by_itself =
+            matches!(end.to, Status::Succeeded) || matches!(end.reason, Reason::HandlerFailed | Reason::TimedOut);
         let by_change = end.reason.is_revocation()
-            || matches!(end.reason, Reason::Covered | Reason::ShardFailed | Reason::CancelledManually);
+            || matches!(
+                end.reason,
+                Reason::Blocked | Reason::Covered | Reason::ShardFailed | Reason::CancelledManually
+            );
         let from = self.state.dispatch_marks.get(&(log, attempt)).map_or(end.at, |mark| mark.at);
         // A change takes back what executors hold, and by another definition it goes on. What counts is the attempt's own
         // time, not its fire's: with a long lead it may be over long before that.

@@ -89,6 +89,7 @@ pub fn check(world: &World) -> Vec<Broken> {
         let mut evidence = Evidence { world, state, starts, stops, clock, broken: Vec::new() };
         evidence.every_fire_has_one_row();
         evidence.every_row_ends();
+        evidence.steps_are_allowed();
         evidence.no_row_is_stuck();
         evidence.nothing_starts_early();
         evidence.every_end_leaves_the_outbox();
@@ -144,7 +145,6 @@ impl Evidence<'_> {
     }
 
     fn what_holds_while_commits_last(&mut self) {
-        self.steps_are_allowed();
         self.an_attempt_starts_once();
         self.attempts_follow_each_other();
         self.every_attempt_is_reported();
@@ -162,6 +162,7 @@ impl Evidence<'_> {
         self.missed_fires_run_as_policies_say();
         self.what_a_stopped_task_would_have_fired_is_not_made_up_for();
         self.nothing_is_late_without_need();
+        self.what_is_held_starts_while_the_database_is_away();
         self.what_people_did_holds();
     }
 

@@ -4,7 +4,7 @@ use super::turns::Going;
 use super::{Evidence, weakened};
 use crate::operations::{Done, Effect};
 use carillon::domain::rules::MaintenanceWindow;
-use carillon::domain::{BackfillId, LogId, TaskId, Trigger};
+use carillon::domain::{BackfillId, LogId, Reason, TaskId, Trigger};
 use carillon_protocol::RunKey;
 use carillon_simulation::executor::Start;
 use std::ops::Range;
@@ -29,6 +29,8 @@ impl Evidence<'_> {
                     let until = undone(&Effect::Restored(*task, *fire_time));
                     self.a_fire_stays_away((*task, *fire_time), *at..until);
                 }
+                Effect::Ran(log) => self.a_run_is_written(*log, *at),
+                Effect::Back(task, fire_time) => self.a_fire_is_back((*task, *fire_time), *at),
                 Effect::Filled(id) => self.a_range_is_filled(*id, *at),
                 Effect::Window(window) => self.a_window_holds(window, *at..undone(&Effect::Dropped(window.id))),
                 Effect::Restored(..) | Effect::Dropped(_) => {}
@@ -49,6 +51,27 @@ impl Evidence<'_> {
         if let Some(start) = self.starts.values().flatten().find(is_it).cloned() {
             let detail = format!("{start:?}, and it was skipped by {}", skipped.start);
             self.breaks("P2 a fire that is skipped does not start", Some(LogId(start.key.0)), detail);
+        }
+    }
+
+    fn a_run_is_written(&mut self, log: LogId, at: i64) {
+        if !self.state.logs.contains_key(&log) {
+            self.breaks("P1 what people start has a row", Some(log), format!("it was answered at {at}"));
+        }
+    }
+
+    /// Unless its task was changed, or a person cancelled it after all, it is as any other fire.
+    fn a_fire_is_back(&mut self, (task, fire_time): (TaskId, i64), at: i64) {
+        let is_changed = self.state.changes.iter().any(|change| change.task == task && change.at > at);
+        let cancelling = self.world.operations.iter().filter_map(|one| one.operation.cancels());
+        if is_changed || cancelling.filter(|place| self.world.tasks()[*place] == task).count() > 1 {
+            return;
+        }
+        let mut there = self.state.by_fire.range((task, fire_time, i32::MIN)..(task, fire_time + 1, i32::MIN));
+        let row = there.next().and_then(|(_, log)| self.state.logs.get(log)).cloned();
+        if row.as_ref().is_none_or(|row| row.run.reason == Reason::CancelledManually) {
+            let detail = format!("task {task} fire {fire_time} was restored by {at}: {row:?}");
+            self.breaks("P2 a skip that is taken back leaves no fire out", row.map(|row| row.run.id), detail);
         }
     }
 

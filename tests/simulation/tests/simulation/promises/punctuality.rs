@@ -2,11 +2,12 @@
 //! was changed just then, or as many runs went on as may.
 
 use super::Evidence;
-use super::turns::{Going, bound_of};
+use super::turns::{Going, bound_of, takes_turns_on_executors};
 use crate::faults::{Fault, Planned};
-use crate::settings::{AHEAD_MS, OFFLINE_AFTER_MS};
+use crate::settings::{AHEAD_MS, HEARTBEAT_MS, OFFLINE_AFTER_MS};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
-use carillon::domain::{LogId, Run, TaskId, Trigger};
+use carillon::domain::{LogId, Reason, Run, TaskId, Trigger};
+use carillon_protocol::RunKey;
 use carillon_simulation::executor::Start;
 use std::collections::BTreeMap;
 
@@ -18,6 +19,10 @@ pub(super) const SOON_MS: i64 = 1_600;
 
 /// A run that waits for others starts within this time after there is room for it, ms.
 const TURN_MS: i64 = 3_500;
+
+/// While the database is away, executors go on for so long at least, ms: nodes say so for an offline time-out after their last
+/// heartbeat, and leases last as long again after that of the executor.
+const HELD_MS: i64 = 2 * (OFFLINE_AFTER_MS - HEARTBEAT_MS);
 
 /// A run is with its executor so long after it was recorded as dispatched, ms.
 const SENT_MS: i64 = 1_000;
@@ -31,7 +36,9 @@ impl Evidence<'_> {
             let Some(run) = self.state.logs.get(&LogId(start.key.0)).map(|row| &row.run) else { continue };
             let spec = &self.state.tasks[&start.task].view.spec;
             let due_at = self.due_at(&start);
+            // How soon its turn comes on an executor is not judged.
             if run.trigger == Trigger::Manual
+                || takes_turns_on_executors(spec)
                 || self.is_crowded(run.tenant_id, due_at)
                 || self.is_changed(start.task, due_at, start.at)
             {
@@ -80,8 +87,56 @@ impl Evidence<'_> {
         for planned in self.disturbances(from, self.due_at(start) + ON_TIME_MS) {
             let at = self.world.began + planned.at;
             match planned.fault {
-                Fault::StoreAway { node: None, .. } if at > mark.at + SENT_MS => away = true,
+                Fault::StoreAway { node: None, .. } | Fault::ReadOnly { .. } if at > mark.at + SENT_MS => away = true,
                 _ => return false,
+            }
+        }
+        away
+    }
+
+    /// P9: what an executor held when the database went away starts there, for as long as nodes let it.
+    pub fn what_is_held_starts_while_the_database_is_away(&mut self) {
+        let lost: Vec<(LogId, String)> = self
+            .state
+            .dispatch_marks
+            .iter()
+            .filter(|((log, attempt), _)| *attempt == 1 && !self.starts.contains_key(&RunKey(log.0, 1)))
+            .filter_map(|((log, _), mark)| {
+                let row = self.state.logs.get(log)?;
+                let away = self.went_away_over(&row.run, mark.at)?;
+                let is_its_own = self.state.ends.get(&(*log, 1)).is_none_or(|end| end.at > away);
+                let detail = format!("sent at {}, the database away from {away}, due {}", mark.at, row.run.fire_time);
+                is_its_own.then_some((*log, detail))
+            })
+            .collect();
+        for (log, detail) in lost {
+            self.breaks("P9 executors start what they hold while the database is away", Some(log), detail);
+        }
+    }
+
+    /// When the database went away (true time, epoch ms) over a fire that an executor had got before, and that was due while nodes let
+    /// the executor go on; `None` also where anything else may keep it from starting.
+    fn went_away_over(&self, run: &Run, sent_at: i64) -> Option<i64> {
+        let spec = &self.state.tasks.get(&run.task_id)?.view.spec;
+        let due_at = self.clock.first(run.fire_time);
+        let is_plain = run.trigger == Trigger::Schedule && bound_of(spec).is_none() && !takes_turns_on_executors(spec);
+        let is_left_alone = !self.is_changed(run.task_id, sent_at, due_at)
+            && !self.is_held_back(run.tenant_id, sent_at, due_at)
+            && run.reason != Reason::CancelledManually;
+        if run.is_parent() || !is_plain || !is_left_alone || !self.has_begun(sent_at - SENT_MS) {
+            return None;
+        }
+        let mut away = None;
+        for planned in self.disturbances(sent_at - SENT_MS, due_at + ON_TIME_MS) {
+            let (from, until) = (self.world.began + planned.at, self.world.began + planned.until());
+            let held = from + 1..from.saturating_add(HELD_MS).min(until);
+            match planned.fault {
+                Fault::StoreAway { node: None, .. } | Fault::ReadOnly { .. }
+                    if from > sent_at + SENT_MS && held.contains(&due_at) =>
+                {
+                    away = Some(from);
+                }
+                _ => return None,
             }
         }
         away

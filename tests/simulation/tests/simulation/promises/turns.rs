@@ -8,9 +8,10 @@
 //! `sleepers.rs`. Outside the simulation there is another: a handler that goes on although its executor told it to stop.
 
 use crate::promises::{CLOCKS_MS, Evidence};
-use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
+use carillon::domain::task::{BlockScope, BlockStrategy, ParentOutcome, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Reason, Run, Status, TaskId, TenantId, Trigger};
 use carillon_protocol::RunKey;
+use carillon_simulation::executor::Start;
 use carillon_simulation::store::{Follow, LogRow, Redefinition};
 use std::collections::BTreeMap;
 
@@ -72,6 +73,11 @@ impl<'a> Evidence<'a> {
             if let Some(bound) = bound_of(&view.spec) {
                 self.at_most(bound, &runs, "P11 no more runs of a task at once than allowed");
             }
+            if takes_turns_on_executors(&view.spec) {
+                for runs in self.by_machine(runs) {
+                    self.at_most(1, &runs, "P11 no more runs of a task at once on an executor than allowed");
+                }
+            }
         }
         for (tenant, mut runs) in of_tenants {
             let most = self.state.quotas.get(&tenant).map_or(0, |quotas| quotas.max_concurrent);
@@ -80,6 +86,14 @@ impl<'a> Evidence<'a> {
                 self.at_most(bound, &runs, "P11 no more runs of a tenant at once than allowed");
             }
         }
+    }
+
+    fn by_machine(&self, runs: Vec<Going>) -> Vec<Vec<Going>> {
+        let mut of_machines: BTreeMap<usize, Vec<Going>> = BTreeMap::new();
+        for run in runs {
+            of_machines.entry(self.starts[&run.key][0].machine).or_default().push(run);
+        }
+        of_machines.into_values().collect()
     }
 
     /// Of these runs, in the order of their beginnings, no more went on at once.
@@ -97,6 +111,9 @@ impl<'a> Evidence<'a> {
     fn a_blocked_run_has_a_predecessor(&mut self) {
         for row in self.ended_as(Status::Discarded, Reason::Blocked) {
             let due = row.run.due_time;
+            if self.is_blocked_on_its_executor(&row) {
+                continue;
+            }
             let mut earlier = self.rows_of(row.run.task_id).filter(|other| other.run.fire_time <= due);
             let blocks = |other: &LogRow| {
                 let id = other.run.id;
@@ -109,6 +126,21 @@ impl<'a> Evidence<'a> {
                 self.breaks("P2 only what is blocked is discarded", Some(row.run.id), detail);
             }
         }
+    }
+
+    /// Whether runs of its task wait for each other on each executor, and another one went on there between its due time and its end: it
+    /// may have come late.
+    fn is_blocked_on_its_executor(&self, row: &LogRow) -> bool {
+        let run = &row.run;
+        let at = |log: LogId, attempt| self.state.dispatch_marks.get(&(log, attempt)).map(|mark| mark.executor_id.0);
+        let Some(ended_at) = self.state.ends.get(&(run.id, run.attempt)).map(|end| end.at) else { return false };
+        let goes_on = |start: &Start| {
+            let until = self.stops.get(&start.key).map_or(i64::MAX, |stop| stop.at);
+            let beside = start.at <= ended_at && until >= self.clock.first(run.due_time);
+            start.task == run.task_id && Some(start.executor_id) == at(run.id, run.attempt) && beside
+        };
+        let spec = &self.state.tasks[&run.task_id].view.spec;
+        takes_turns_on_executors(spec) && self.starts.values().flatten().any(goes_on)
     }
 
     fn a_covered_run_has_a_successor(&mut self) {
@@ -263,6 +295,11 @@ impl<'a> Evidence<'a> {
 /// How many runs of a task may go on at once.
 pub fn bound_of(spec: &TaskSpec) -> Option<usize> {
     if spec.blocks_app() { Some(1) } else { usize::try_from(spec.max_concurrent).ok().filter(|most| *most > 0) }
+}
+
+/// Whether its runs wait for each other on each executor.
+pub fn takes_turns_on_executors(spec: &TaskSpec) -> bool {
+    spec.block_scope == BlockScope::Executor && spec.block_strategy != BlockStrategy::Concurrent
 }
 
 /// The fire that follows a run of a delay: one delay after its end, unless the clock was set back so far that this is not after
