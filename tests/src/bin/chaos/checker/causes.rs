@@ -24,11 +24,14 @@ impl Evidence<'_> {
         let visit = self.visits.get(&(log, attempt)).and_then(|visits| visits.last().copied());
         let (from_us, until_us) = (from * 1_000, until * 1_000);
         let is_given_up = reason == "abandoned";
+        // What a node could not write down may be carried out later, and then names an executor that has left in good order.
+        let is_unwritten = visit.is_none() && self.troubles(from_us, until_us).any(|trouble| !is_of_executor(trouble));
         self.troubles(from_us, until_us).any(|trouble| {
             // It lost every node, if all of them, or their database, are away.
             (is_given_up && !is_of_executor(trouble))
                 || (self.may_be_of(trouble, visit)
-                    && (AWAY.contains(&trouble.name.as_str()) || (is_given_up && trouble.name == LEAVES)))
+                    && (AWAY.contains(&trouble.name.as_str())
+                        || ((is_given_up || is_unwritten) && trouble.name == LEAVES)))
         })
     }
 

@@ -1,6 +1,6 @@
 //! Every run ends, and as it may.
 
-use super::Evidence;
+use super::{Evidence, is_lateness_judged};
 use crate::history::{Row, Task, Yields, status};
 
 /// A fire that is written or claimed later than this is a misfire, ms (`schedulers.misfire_after`).
@@ -11,6 +11,9 @@ pub(super) const CLOCKS_MS: i64 = 200;
 
 /// With no fault near, nodes know of an end so soon, ms.
 const RESULT_MS: i64 = 500;
+
+/// The same on a machine that has other work, ms.
+const RESULT_WHEN_BUSY_MS: i64 = 3_000;
 
 impl Evidence<'_> {
     pub(super) fn rows_end_as_they_may(&mut self) {
@@ -81,8 +84,9 @@ impl Evidence<'_> {
     fn has_predecessor(&self, row: &Row) -> bool {
         self.rows_of(row.task).iter().any(|other| {
             let began = other.attempt > 0 && other.fire_time <= row.due_time;
+            let known_within = if is_lateness_judged(self.history) { RESULT_MS } else { RESULT_WHEN_BUSY_MS };
             let goes_on = !other.is_ended()
-                || other.finished_at + RESULT_MS >= row.finished_at
+                || other.finished_at + known_within >= row.finished_at
                 || self.may_come_late(other.finished_at, row.finished_at);
             other.id != row.id && began && goes_on
         })

@@ -189,6 +189,23 @@ fn ends_that_nobody_knows_without_a_fault_are_named() {
         history.troubles[1].name = "slow-executor".to_owned();
     };
     assert_eq!(named(only_late), ["wrong_end"]);
+    let leaves = |history: &mut History| {
+        lost("outcome_unknown", 3, 10)(history);
+        history.troubles[1].name = "restart-executor".to_owned();
+    };
+    assert_eq!(named(leaves), ["wrong_end"], "what has begun is told on leaving");
+    // It was written down too late for an executor that had left.
+    let unwritten = |history: &mut History| {
+        leaves(history);
+        let id = nth(history, ONCE, 3).id;
+        history.visits.retain(|visit| visit.log != id);
+    };
+    assert!(named(unwritten).is_empty());
+    let without_need = |history: &mut History| {
+        unwritten(history);
+        history.troubles.remove(0);
+    };
+    assert_eq!(named(without_need), ["wrong_end"]);
 }
 
 #[test]
