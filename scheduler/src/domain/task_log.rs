@@ -220,6 +220,8 @@ pub(crate) mod test {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::reason::REASONS;
+    use crate::domain::trigger::TRIGGERS;
     use proptest::prelude::*;
 
     /// Nodes of an earlier release skip a run whose status they do not know, but read a trigger of which they do not know as the schedule's,
@@ -227,7 +229,7 @@ mod tests {
     /// that raises `schema_support.oldest`, and with another number here.
     #[test]
     fn nodes_of_every_supported_schema_know_the_words_of_a_run() {
-        let words = (STATUSES.len(), super::super::trigger::TRIGGERS.len(), super::super::reason::REASONS.len());
+        let words = (STATUSES.len(), TRIGGERS.len(), REASONS.len());
         assert_eq!(words, (9, 5, 30));
     }
 

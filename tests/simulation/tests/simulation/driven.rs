@@ -4,8 +4,7 @@
 use crate::faults::{Fault, Mishap, Planned};
 use crate::operations::{Intended, Operation};
 use crate::settings::Shape;
-use crate::stories::assert_kept;
-use crate::stories::{TWELVE_SECONDS, at};
+use crate::stories::{TWELVE_SECONDS, assert_kept, at};
 use crate::world::{Setup, World};
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::WindowAction;

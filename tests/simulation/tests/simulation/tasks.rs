@@ -25,20 +25,22 @@ pub fn specs(shape: &Shape) -> Vec<TaskSpec> {
     specs
 }
 
-fn cron_task(name: &str, handler: &str, cron: &str) -> TaskSpec {
+fn task(name: &str, handler: &str, cron: &str) -> TaskSpec {
     let [name, handler, cron] = [name, handler, cron].map(str::to_owned);
     TaskSpec { name, handler, schedule: ScheduleKind::Cron, cron, ..TaskSpec::default() }
 }
 
+fn in_turn(block_scope: BlockScope, block_strategy: BlockStrategy, task: TaskSpec) -> TaskSpec {
+    TaskSpec { block_strategy, block_scope, ..task }
+}
+
 /// Each stands for a policy.
 fn short_specs() -> Vec<TaskSpec> {
-    let task = cron_task;
     let once = |task: TaskSpec| TaskSpec {
         delivery: Delivery::AtMostOnce,
         failure_strategy: FailureStrategy::Discard,
         ..task
     };
-    let in_turn = |block_strategy, task: TaskSpec| TaskSpec { block_strategy, block_scope: BlockScope::App, ..task };
     vec![
         task("every second", "quick", "* * * * * ?"),
         TaskSpec { misfire_strategy: MisfireStrategy::Skip, ..task("every ten seconds", "slow", "0/10 * * * * ?") },
@@ -62,9 +64,9 @@ fn short_specs() -> Vec<TaskSpec> {
             ..task("fresh or never", "quick", "0/4 * * * * ?")
         },
         // Fires faster than it runs, and has caught up before it fires again.
-        in_turn(BlockStrategy::Serial, task("serial", "steady", "0-5,20-25,40-45 * * * * ?")),
-        in_turn(BlockStrategy::DiscardLater, task("discards later", "slow", "0/3 * * * * ?")),
-        in_turn(BlockStrategy::CoverEarly, task("covers early", "slow", "0/5 * * * * ?")),
+        in_turn(BlockScope::App, BlockStrategy::Serial, task("serial", "steady", "0-5,20-25,40-45 * * * * ?")),
+        in_turn(BlockScope::App, BlockStrategy::DiscardLater, task("discards later", "slow", "0/3 * * * * ?")),
+        in_turn(BlockScope::App, BlockStrategy::CoverEarly, task("covers early", "slow", "0/5 * * * * ?")),
         TaskSpec { max_concurrent: 2, ..task("two at once", "steady", "0-9,30-39 * * * * ?") },
         TaskSpec {
             schedule: ScheduleKind::FixedDelay,
@@ -85,30 +87,36 @@ fn short_specs() -> Vec<TaskSpec> {
 
 /// Tasks whose runs take longer than an executor may be silent.
 fn long_specs() -> Vec<TaskSpec> {
-    let task = |name: &str, cron: &str| cron_task(name, "long", cron);
+    let long = |name: &str, cron: &str| task(name, "long", cron);
     vec![
-        task("long", "0/15 * * * * ?"),
+        long("long", "0/15 * * * * ?"),
         TaskSpec {
             block_strategy: BlockStrategy::Serial,
             block_scope: BlockScope::App,
-            ..task("long and serial", "8,48 * * * * ?")
+            ..long("long and serial", "8,48 * * * * ?")
         },
     ]
 }
 
 /// Tasks whose runs wait for each other on each executor, and one whose runs are stopped when they take too long.
 fn turn_specs() -> Vec<TaskSpec> {
-    let in_turn =
-        |block_strategy, task: TaskSpec| TaskSpec { block_strategy, block_scope: BlockScope::Executor, ..task };
     vec![
-        in_turn(BlockStrategy::Serial, cron_task("serial on each", "steady", "0-5,20-25,40-45 * * * * ?")),
-        in_turn(BlockStrategy::DiscardLater, cron_task("discards later on each", "slow", "0/3 * * * * ?")),
-        in_turn(BlockStrategy::CoverEarly, cron_task("covers early on each", "slow", "0/5 * * * * ?")),
+        in_turn(
+            BlockScope::Executor,
+            BlockStrategy::Serial,
+            task("serial on each", "steady", "0-5,20-25,40-45 * * * * ?"),
+        ),
+        in_turn(
+            BlockScope::Executor,
+            BlockStrategy::DiscardLater,
+            task("discards later on each", "slow", "0/3 * * * * ?"),
+        ),
+        in_turn(BlockScope::Executor, BlockStrategy::CoverEarly, task("covers early on each", "slow", "0/5 * * * * ?")),
         TaskSpec {
             timeout_ms: 3_000,
             max_retries: 1,
             retry_interval_ms: 2_000,
-            ..cron_task("times out", "slow", "0/6 * * * * ?")
+            ..task("times out", "slow", "0/6 * * * * ?")
         },
     ]
 }

@@ -38,6 +38,10 @@ impl Evidence<'_> {
         }
     }
 
+    fn is_changed_after(&self, task: TaskId, at: i64) -> bool {
+        self.state.changes.iter().any(|change| change.task == task && change.at > at)
+    }
+
     fn nothing_goes_out_again(&mut self, log: LogId, at: i64) {
         let again = self.marks_of(log).find(|(_, mark)| mark.at > at).map(|(attempt, mark)| (attempt, *mark));
         if let Some((attempt, mark)) = again {
@@ -62,9 +66,9 @@ impl Evidence<'_> {
 
     /// Unless its task was changed, or a person cancelled it after all, it is as any other fire.
     fn a_fire_is_back(&mut self, (task, fire_time): (TaskId, i64), at: i64) {
-        let is_changed = self.state.changes.iter().any(|change| change.task == task && change.at > at);
         let cancelling = self.world.operations.iter().filter_map(|one| one.operation.cancels());
-        if is_changed || cancelling.filter(|place| self.world.tasks()[*place] == task).count() > 1 {
+        if self.is_changed_after(task, at) || cancelling.filter(|place| self.world.tasks()[*place] == task).count() > 1
+        {
             return;
         }
         let mut there = self.state.by_fire.range((task, fire_time, i32::MIN)..(task, fire_time + 1, i32::MIN));
@@ -90,8 +94,7 @@ impl Evidence<'_> {
         self.at_most(backfill.max_concurrent as usize, &going, "P11 no more runs of a backfill at once than asked for");
         let task = backfill.task_id;
         let Some(view) = self.state.tasks.get(&task).map(|row| row.view.clone()) else { return };
-        let is_left_alone = !self.state.changes.iter().any(|change| change.task == task && change.at > at);
-        if backfill.status != "done" || !is_left_alone {
+        if backfill.status != "done" || self.is_changed_after(task, at) {
             return;
         }
         let schedule = view.spec.to_schedule(view.anchor_at, task).expect("it was checked");

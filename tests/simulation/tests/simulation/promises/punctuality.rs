@@ -11,6 +11,8 @@ use carillon_protocol::RunKey;
 use carillon_simulation::executor::Start;
 use std::collections::BTreeMap;
 
+const HELD: &str = "P9 executors start what they hold while the database is away";
+
 /// A fire starts within this time, ms.
 const ON_TIME_MS: i64 = 50;
 
@@ -60,7 +62,7 @@ impl Evidence<'_> {
             if self.is_calm_for(run.tenant_id, self.in_memory_from(start.due_time, due_at), until) {
                 self.breaks("P3 a fire with no fault near it starts on time", Some(run.id), detail);
             } else if !is_bounded && self.lies_with_its_executor_while_the_database_is_away(&start) {
-                self.breaks("P9 executors start what they hold while the database is away", Some(run.id), detail);
+                self.breaks(HELD, Some(run.id), detail);
             } else if allowed == ON_TIME_MS && !is_bounded && self.only_one_node_dies(&start) {
                 self.breaks("P10 the death of a node makes no fire late", Some(run.id), detail);
             }
@@ -110,7 +112,7 @@ impl Evidence<'_> {
             })
             .collect();
         for (log, detail) in lost {
-            self.breaks("P9 executors start what they hold while the database is away", Some(log), detail);
+            self.breaks(HELD, Some(log), detail);
         }
     }
 

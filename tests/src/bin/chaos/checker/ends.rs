@@ -82,9 +82,9 @@ impl Evidence<'_> {
 
     /// Whether another run of the task was under way, as far as nodes knew, when this one was due and ended.
     fn has_predecessor(&self, row: &Row) -> bool {
+        let known_within = if is_lateness_judged(self.history) { RESULT_MS } else { RESULT_WHEN_BUSY_MS };
         self.rows_of(row.task).iter().any(|other| {
             let began = other.attempt > 0 && other.fire_time <= row.due_time;
-            let known_within = if is_lateness_judged(self.history) { RESULT_MS } else { RESULT_WHEN_BUSY_MS };
             let goes_on = !other.is_ended()
                 || other.finished_at + known_within >= row.finished_at
                 || self.may_come_late(other.finished_at, row.finished_at);
