@@ -1,7 +1,12 @@
 //! HTTP clients of the tests.
 
+use carillon_protocol::{KEEP_ALIVE_MARGIN, NODE_KEEP_ALIVE};
 use reqwest::{Client, ClientBuilder};
 use std::sync::LazyLock;
+use std::time::Duration;
+
+/// How long an idle connection is reused: shorter than nodes and executors keep it, so that no request meets its close.
+const POOL_IDLE: Duration = NODE_KEEP_ALIVE.saturating_sub(KEEP_ALIVE_MARGIN);
 
 /// Anything that makes a client of its own needs this first; every process that a scenario starts, and
 /// every client below, has seen to it.
@@ -15,7 +20,9 @@ pub fn install_provider() {
 /// Never: the TLS that it does not use can be made.
 pub fn client() -> ClientBuilder {
     install_provider();
-    Client::builder().tls_backend_preconfigured(carillon::tls::unused().expect("TLS that is not used"))
+    Client::builder()
+        .tls_backend_preconfigured(carillon::tls::unused().expect("TLS that is not used"))
+        .pool_idle_timeout(POOL_IDLE)
 }
 
 /// A client of plain HTTP that keeps no connection: tests with runtimes of their own may share it. Making one costs more
