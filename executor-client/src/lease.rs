@@ -74,7 +74,8 @@ impl Lease {
         }
     }
 
-    fn written(&self, sent_us: i64) {
+    /// What was sent then is in the database.
+    pub(crate) fn written(&self, sent_us: i64) {
         self.written_us.fetch_max(sent_us, Ordering::AcqRel);
         self.contact_us.fetch_max(sent_us, Ordering::AcqRel);
     }
@@ -152,5 +153,19 @@ mod tests {
         assert!(lease.may_start(59_999_999));
         assert!(!lease.may_start(60_000_000), "two lengths and its own beyond what is written");
         assert_eq!(lease.until_abandon_us(70_000_000), 0);
+    }
+
+    #[test]
+    fn what_is_written_late_lets_nodes_keep_it_going() {
+        let lease = lease();
+        lease.confirm(0);
+        for sent_us in (2_000_000..60_000_000).step_by(2_000_000) {
+            lease.written(sent_us - 4_000_000);
+            lease.sustain(sent_us, sent_us + 1_500_000);
+            assert!(lease.may_start(sent_us + 1_500_000));
+        }
+        lease.written(80_000_000);
+        assert!(!lease.may_start(80_000_001), "by itself it says nothing about what is held");
+        assert!(lease.until_abandon_us(80_000_001) > 0);
     }
 }

@@ -244,6 +244,7 @@ impl Member {
             capacity: self.settings.capacity as u32,
             draining: self.runs.is_draining(),
             acknowledged_at: self.acknowledged_at.load(Ordering::Relaxed),
+            made_us: self.runs.clock.local_us(),
         };
         match self.send_heartbeat(&message).await {
             Ok(answer) => {
@@ -268,7 +269,10 @@ impl Member {
     /// takes its time, the lease would run out before the last of them has answered.
     async fn send_heartbeat(&self, message: &Heartbeat) -> Result<NodeReply<HeartbeatAck>, Failure> {
         let sustain = |failure: &Failure| {
-            if let Failure::StoreUnavailable { sent_us } = failure {
+            if let Failure::StoreUnavailable { sent_us, written_us } = failure {
+                if let Some(made_us) = *written_us {
+                    self.runs.lease.written(made_us.min(*sent_us));
+                }
                 self.runs.lease.sustain(*sent_us, self.runs.clock.local_us());
                 self.runs.timer.nudge();
             }

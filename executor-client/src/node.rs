@@ -48,8 +48,9 @@ pub(crate) struct NodeReply<T> {
 /// Why no node accepted a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// A node, or every one that replied, says that its database is unavailable; sent at this local µs.
-    StoreUnavailable { sent_us: i64 },
+    /// A node, or every one that replied, says that its database is unavailable; sent at this local µs. What was sent at the
+    /// other local µs, if any, has been written down all the same.
+    StoreUnavailable { sent_us: i64, written_us: Option<i64> },
     /// A node does not know this executor.
     RegisterAgain,
     /// Refused in a reply with a valid signature.
@@ -94,6 +95,12 @@ struct Believed {
 #[derive(Deserialize)]
 struct Time {
     cluster_time_us: i64,
+}
+
+/// The part of a refusal's data that tells what was written down late.
+#[derive(Default, Deserialize)]
+struct Written {
+    written_us: Option<i64>,
 }
 
 impl Nodes {
@@ -250,11 +257,14 @@ fn parse<T: DeserializeOwned>(believed: Believed) -> Result<NodeReply<T>, String
 }
 
 fn refused(node: &Node, path: &str, believed: Believed) -> Failure {
-    let Reply { code, msg, .. } = believed.reply;
+    let Reply { code, msg, data } = believed.reply;
     tracing::debug!(node = %node.base, path, code = u32::from(code), msg, "node.refused");
     match code {
         Code::RegisterAgain => Failure::RegisterAgain,
-        Code::StoreUnavailable => Failure::StoreUnavailable { sent_us: believed.sent.free_us },
+        Code::StoreUnavailable => {
+            let written: Written = data.and_then(|data| serde_json::from_value(data).ok()).unwrap_or_default();
+            Failure::StoreUnavailable { sent_us: believed.sent.free_us, written_us: written.written_us }
+        }
         _ => Failure::Refused { code, msg },
     }
 }
@@ -304,7 +314,7 @@ mod tests {
 
     #[test]
     fn only_a_database_that_is_away_for_all_who_answer_is_to_blame() {
-        let store = || Failure::StoreUnavailable { sent_us: 5 };
+        let store = || Failure::StoreUnavailable { sent_us: 5, written_us: None };
         let silence = || Failure::Unreachable("x".into());
         let refusal = || Failure::Refused { code: Code::Internal, msg: "x".into() };
         assert_eq!(worse(silence(), store()), store());

@@ -154,6 +154,25 @@ async fn a_database_that_hangs_for_all_delays_nothing() {
     running.stopped().await;
 }
 
+/// A database that is so slow that no heartbeat is answered in time, for longer than nodes without one may extend a lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_slow_for_long_delays_and_ends_nothing() {
+    let node = TestNode::start().await;
+    short_lease(&node);
+    let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
+    let running = Running::registered(builder(&[&node], &journal, &seen), &node).await;
+    let now = node.now_ms();
+    running.dispatch(vec![item(1, "endless", now), item(2, "quick", now + 3_000)], &node).await;
+    eventually("running", || seen.has_started(1)).await;
+    node.set(Mode::Late);
+    eventually("started and ended", || seen.has_started(2) && seen.dropped.load(Ordering::SeqCst) > 0).await;
+    assert_eq!(seen.running.load(Ordering::SeqCst), 1, "the other handler was told to stop");
+    node.set(Mode::Normal);
+    eventually("result", || node.result(2).is_some()).await;
+    assert_eq!(node.result(2).unwrap().status, RunStatus::Succeeded);
+    running.stopped().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_clock_that_is_set_back_postpones_what_is_held() {
     let node = TestNode::start().await;

@@ -23,6 +23,8 @@ pub enum Mode {
     Down,
     /// Signed refusals: the database is away.
     StoreUnavailable,
+    /// The same, but each heartbeat is written down by the time that the next one comes.
+    Late,
     /// Successes signed with another secret.
     Forged,
     /// Takes everything but results.
@@ -179,6 +181,8 @@ impl TestNode {
             (Code::ClockSkew, self.time())
         } else if mode == Mode::StoreUnavailable {
             (Code::StoreUnavailable, self.time())
+        } else if mode == Mode::Late {
+            (Code::StoreUnavailable, self.written_late(parts.uri.path(), &body))
         } else {
             self.route(parts.uri.path(), &body, mode)
         };
@@ -192,6 +196,16 @@ impl TestNode {
             .header(header::SIGN, sign)
             .body(Full::new(Bytes::from(reply)))
             .unwrap())
+    }
+
+    fn written_late(&self, path: &str, body: &[u8]) -> Value {
+        let mut answer = self.time();
+        if path == "/openapi/executors/heartbeat" {
+            let heartbeats = &mut self.state().heartbeats;
+            answer["written_us"] = json!(heartbeats.last().map(|before| before.made_us));
+            heartbeats.push(serde_json::from_slice(body).unwrap());
+        }
+        answer
     }
 
     fn time(&self) -> Value {
@@ -216,7 +230,7 @@ impl TestNode {
             "/openapi/executors/heartbeat" => {
                 state.heartbeats.push(serde_json::from_slice(body).unwrap());
                 let cancel = std::mem::take(&mut state.cancel);
-                ok(&HeartbeatAck { cluster_time_us: now, cancel })
+                ok(&HeartbeatAck { cluster_time_us: now, cancel, written_us: None })
             }
             "/openapi/executors/unregister" if state.refuse_unregisters > 0 => {
                 state.refuse_unregisters -= 1;

@@ -116,9 +116,13 @@ pub struct Heartbeat {
     /// from a backup that is older.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub acknowledged_at: i64,
+    /// By a clock of the process's own, µs, and not after it was sent. Nodes read nothing from it; they return it
+    /// ([`HeartbeatAck::written_us`]).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub made_us: i64,
 }
 
-/// Answer to [`Heartbeat`]. With `StoreUnavailable` the time is present and nothing else counts.
+/// Answer to [`Heartbeat`]. With `StoreUnavailable` `cancel` does not count.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeartbeatAck {
     /// Cluster clock when the node answered, epoch µs.
@@ -126,6 +130,10 @@ pub struct HeartbeatAck {
     /// Runs that must not start, or must stop.
     #[serde(default)]
     pub cancel: Vec<RunKey>,
+    /// With `StoreUnavailable`: [`Heartbeat::made_us`] of the newest heartbeat of the process that came to be in the database
+    /// only after it had been answered so. A slow database does not end the process's lease, then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_us: Option<i64>,
 }
 
 /// `POST /openapi/executors/unregister`. Runs in `held` were never started and never will be; they

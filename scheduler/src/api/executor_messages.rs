@@ -26,7 +26,7 @@ const TAGS_MAX: usize = 64;
 const NAME_CHARS_MAX: usize = 128;
 
 /// A heartbeat that is not committed by then is answered `StoreUnavailable`: executors wait for
-/// no more than a few seconds, and the answer keeps them going.
+/// no more than a few seconds, and the answer keeps them going. It is committed all the same, and the next answer says so.
 const HEARTBEAT_COMMIT_MAX: Duration = Duration::from_millis(1_500);
 
 /// Which message it is.
@@ -134,12 +134,15 @@ impl<S: Store + 'static> ExecutorMessages<S> {
             let detail = format!("executors of the app name more than {APP_RUNS_MAX} runs, the most that a node keeps");
             return Err(Refused::new(Code::TooMany, detail));
         };
-        let ack = |cancel| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel };
+        let (executor_id, instance) = (ExecutorId(message.executor_id), message.instance.clone());
+        let ack = |cancel| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel, written_us: None };
         // The reply keeps the executor's clock going while the database is away. A node that has been
         // cut off for long must not do so: the other nodes may have given the executor's runs away.
         let with_time = |refused: Refused| {
             let code = if engine.membership.in_touch() { refused.code } else { Code::Internal };
-            Refused { code, data: serde_json::to_value(ack(Vec::new())).ok(), ..refused }
+            let written_us = engine.executors.written_us(executor_id, &instance);
+            let answer = HeartbeatAck { written_us, ..ack(Vec::new()) };
+            Refused { code, data: serde_json::to_value(answer).ok(), ..refused }
         };
         let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, engine.executors.heartbeat(signer, message, room));
         let known = match commit.await {

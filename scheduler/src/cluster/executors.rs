@@ -99,13 +99,14 @@ impl Executors {
     pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat, room: Room) -> Result<Option<Vec<RunKey>>> {
         let set_before = self.clock.times_set();
         self.hear_witness(beat.acknowledged_at, || format!("executor {}", beat.executor_id)).await?;
-        let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, .. } = beat;
+        let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, made_us, .. } =
+            beat;
         let executor_id = ExecutorId(executor_id);
         let (held_count, running_count, node_id) = (held.len(), running.len(), self.ids.node());
         let row =
             ExecutorHeartbeat { executor_id, instance, held: held_count, running: running_count, draining, node_id };
         let beat = SignedHeartbeat { owner: signer.owner, signed_at: signer.signed_at, heartbeat: row };
-        match self.heartbeats.commit(beat).await? {
+        match self.heartbeats.commit(beat, made_us).await? {
             HeartbeatVerdict::Committed => {}
             HeartbeatVerdict::Unknown => return Ok(None),
             HeartbeatVerdict::Outdated => {
@@ -152,6 +153,12 @@ impl Executors {
         self.registry
             .heard(executor_id, Snapshot { taken_at, received_at, times_set, runs, cancelled, doubted_until, room });
         Ok(Some(cancel))
+    }
+
+    /// [`Heartbeat::made_us`] of the newest heartbeat of a process that this node has committed, whether or not it was answered
+    /// by then.
+    pub fn written_us(&self, executor_id: ExecutorId, instance: &str) -> Option<i64> {
+        self.heartbeats.committed(executor_id, instance).filter(|made_us| *made_us != 0)
     }
 
     /// An executor that a node acknowledged at a time for which the database knows of no node shows that the database was

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// What the store was asked.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct Counts {
 pub struct Fake {
     pub executors: Mutex<BTreeMap<ExecutorId, (Executor, i64)>>,
     pub counts: Mutex<Counts>,
+    /// How much longer than a few milliseconds it takes to commit.
+    pub slow: Duration,
     /// Tenants of whose heartbeats the database can store none.
     pub bad: HashSet<TenantId>,
 }
@@ -92,7 +95,7 @@ impl ExecutorStore for Fake {
     }
 
     async fn beats(&self, beats: &[SignedHeartbeat]) -> Result<Vec<HeartbeatVerdict>> {
-        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        tokio::time::sleep(Duration::from_millis(3) + self.slow).await;
         if beats.iter().any(|beat| self.bad.contains(&beat.owner.tenant_id)) {
             return Err(StoreError::new(StoreErrorKind::Other, "beats", "cannot be stored"));
         }

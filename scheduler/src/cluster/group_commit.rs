@@ -2,10 +2,12 @@
 //! next transaction. Each is answered after its commit. What keeps a batch from being committed keeps none of the others:
 //! then each is committed alone.
 
+use crate::domain::ExecutorId;
 use crate::store::{
-    BATCH_MAX, ExecutorStore, HeartbeatVerdict, Result, SignedHeartbeat, Signer, StoreError, StoreErrorKind,
+    BATCH_MAX, ExecutorHeartbeat, ExecutorStore, HeartbeatVerdict, Result, SignedHeartbeat, Signer, StoreError,
+    StoreErrorKind,
 };
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -13,7 +15,8 @@ use tokio::sync::oneshot;
 /// After a commit others are gathered for so long. A heartbeat that comes after a pause waits for nothing.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// Heartbeats that wait at most; more are told that the database is away.
+/// Heartbeats that wait at most; more are told that the database is away. Of as many executors it is remembered
+/// what was committed.
 const WAITING_MAX: usize = 20_000;
 
 const ACTION: &str = "commit a heartbeat";
@@ -29,11 +32,37 @@ struct Queue {
     waiting: VecDeque<Waiting>,
     /// Whether someone commits what waits.
     is_served: bool,
+    /// The newest heartbeat of each executor that was committed: of which process, and its [`carillon_protocol::Heartbeat::made_us`].
+    committed: HashMap<ExecutorId, (String, i64)>,
 }
 
 struct Waiting {
     beat: SignedHeartbeat,
+    /// [`carillon_protocol::Heartbeat::made_us`].
+    made_us: i64,
     answer: oneshot::Sender<Result<HeartbeatVerdict>>,
+}
+
+impl Queue {
+    /// What nobody waits for is not committed when its executor has sent a newer one: while a database is slower than executors
+    /// send, it would come ever later.
+    fn forget_overtaken(&mut self) {
+        let (mut newer, mut kept) = (HashSet::new(), VecDeque::with_capacity(self.waiting.len()));
+        while let Some(waiting) = self.waiting.pop_back() {
+            let is_newest = newer.insert(waiting.beat.heartbeat.executor_id);
+            if is_newest || !waiting.answer.is_closed() {
+                kept.push_front(waiting);
+            }
+        }
+        self.waiting = kept;
+    }
+
+    fn note(&mut self, beat: ExecutorHeartbeat, made_us: i64) {
+        if self.committed.len() >= WAITING_MAX && !self.committed.contains_key(&beat.executor_id) {
+            self.committed.clear();
+        }
+        self.committed.insert(beat.executor_id, (beat.instance, made_us));
+    }
 }
 
 /// Whoever commits what waits. If it goes before its time, the next heartbeat finds the place free, and those that
@@ -51,15 +80,22 @@ impl GroupCommit {
         Arc::new(Self { store, queue: Mutex::default() })
     }
 
-    /// Commits a heartbeat, with others if there are some. It is committed even if the caller stops waiting.
-    pub async fn commit(self: &Arc<Self>, beat: SignedHeartbeat) -> Result<HeartbeatVerdict> {
+    /// When the newest heartbeat of a process was made that has been committed here, by that process's own clock.
+    pub fn committed(&self, executor: ExecutorId, instance: &str) -> Option<i64> {
+        let queue = self.lock();
+        queue.committed.get(&executor).filter(|(of, _)| of == instance).map(|(_, made_us)| *made_us)
+    }
+
+    /// Commits a heartbeat, with others if there are some. It is committed even if the caller stops waiting, unless a later
+    /// one of the same executor comes before its turn.
+    pub async fn commit(self: &Arc<Self>, beat: SignedHeartbeat, made_us: i64) -> Result<HeartbeatVerdict> {
         let (answer, answered) = oneshot::channel();
         let is_served = {
             let mut queue = self.lock();
             if queue.waiting.len() >= WAITING_MAX {
                 return Err(unavailable("too many heartbeats wait to be committed"));
             }
-            queue.waiting.push_back(Waiting { beat, answer });
+            queue.waiting.push_back(Waiting { beat, made_us, answer });
             std::mem::replace(&mut queue.is_served, true)
         };
         if !is_served {
@@ -87,6 +123,7 @@ impl GroupCommit {
             queue.is_served = false;
             return None;
         }
+        queue.forget_overtaken();
         let (mut batch, mut later, mut executors) = (Vec::new(), VecDeque::new(), HashSet::new());
         while let Some(waiting) = queue.waiting.pop_front() {
             if batch.len() == BATCH_MAX {
@@ -102,7 +139,7 @@ impl GroupCommit {
     }
 
     async fn commit_all(&self, batch: Vec<Waiting>) {
-        let (beats, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.beat, w.answer)).unzip();
+        let (beats, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.beat, (w.answer, w.made_us))).unzip();
         let verdicts = match beats.as_slice() {
             [one] => vec![self.commit_one(one).await],
             all => match self.store.beats(all).await {
@@ -121,7 +158,10 @@ impl GroupCommit {
                 }
             },
         };
-        for (answer, verdict) in answers.into_iter().zip(verdicts) {
+        for ((beat, (answer, made_us)), verdict) in beats.into_iter().zip(answers).zip(verdicts) {
+            if matches!(verdict, Ok(HeartbeatVerdict::Committed)) {
+                self.lock().note(beat.heartbeat, made_us);
+            }
             // Whoever no longer waits sends the next one.
             drop(answer.send(verdict));
         }
@@ -150,8 +190,7 @@ fn unavailable(detail: &str) -> StoreError {
 mod tests {
     use super::super::fixture::{Fake, executor};
     use super::*;
-    use crate::domain::{AppId, ExecutorId, NodeId, Owner, TenantId};
-    use crate::store::ExecutorHeartbeat;
+    use crate::domain::{AppId, NodeId, Owner, TenantId};
     use futures_util::future::join_all;
 
     fn beat(tenant: i64, id: i64) -> SignedHeartbeat {
@@ -181,20 +220,20 @@ mod tests {
         // A thousand executors, each every three seconds, for as long.
         let all = (0..1_000).map(async |id| {
             tokio::time::sleep(Duration::from_millis(3 * id as u64)).await;
-            group.commit(beat(1, id)).await.unwrap()
+            group.commit(beat(1, id), 0).await.unwrap()
         });
         assert!(join_all(all).await.iter().all(|verdict| *verdict == HeartbeatVerdict::Committed));
         let counts = store.counted();
         assert_eq!(counts.heartbeats, 1_000);
         assert!(counts.commits <= 150, "{counts:?}");
-        assert_eq!(group.commit(beat(1, 5_000)).await.unwrap(), HeartbeatVerdict::Unknown);
+        assert_eq!(group.commit(beat(1, 5_000), 0).await.unwrap(), HeartbeatVerdict::Unknown);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_first_waits_for_no_others() {
         let group = GroupCommit::new(store(&[]));
         let sent = tokio::time::Instant::now();
-        group.commit(beat(1, 1)).await.unwrap();
+        group.commit(beat(1, 1), 0).await.unwrap();
         assert!(sent.elapsed() < GATHER, "{:?}", sent.elapsed());
     }
 
@@ -202,7 +241,7 @@ mod tests {
     async fn one_that_cannot_be_stored_fails_no_other() {
         let store = store(&[13]);
         let group = GroupCommit::new(store.clone());
-        let all = (0..50).map(|id| group.commit(beat(if id == 20 { 13 } else { 1 }, id))).collect::<Vec<_>>();
+        let all = (0..50).map(|id| group.commit(beat(if id == 20 { 13 } else { 1 }, id), 0)).collect::<Vec<_>>();
         for (id, verdict) in join_all(all).await.into_iter().enumerate() {
             assert_eq!(verdict.is_err(), id == 20, "{id}");
         }
@@ -213,7 +252,7 @@ mod tests {
     async fn two_of_one_executor_are_committed_one_after_the_other() {
         let store = store(&[]);
         let group = GroupCommit::new(store.clone());
-        let all = [1, 2, 1, 1, 3].map(|id| group.commit(beat(1, id)));
+        let all = [1, 2, 1, 1, 3].map(|id| group.commit(beat(1, id), 0));
         assert!(join_all(all).await.into_iter().all(|verdict| verdict.is_ok()));
         let counts = store.counted();
         assert_eq!((counts.heartbeats, counts.commits), (5, 3));
@@ -223,9 +262,25 @@ mod tests {
     async fn a_heartbeat_is_committed_though_its_sender_has_gone() {
         let store = store(&[]);
         let group = GroupCommit::new(store.clone());
-        let impatient = tokio::time::timeout(Duration::from_millis(1), group.commit(beat(1, 1)));
+        let impatient = tokio::time::timeout(Duration::from_millis(1), group.commit(beat(1, 1), 0));
         assert!(impatient.await.is_err());
-        group.commit(beat(1, 2)).await.unwrap();
+        group.commit(beat(1, 2), 0).await.unwrap();
         assert_eq!(store.counted().heartbeats, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_those_that_nobody_waits_for_the_newest_is_committed_and_known() {
+        let store = Arc::new(Fake { slow: Duration::from_secs(2), ..Fake::default() });
+        store.put(executor(1, 0));
+        let group = GroupCommit::new(store.clone());
+        for made_us in 1..=5 {
+            let impatient = tokio::time::timeout(Duration::from_millis(100), group.commit(beat(1, 1), made_us));
+            assert!(impatient.await.is_err());
+        }
+        assert_eq!(group.committed(ExecutorId(1), "i1"), None);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(group.committed(ExecutorId(1), "i1"), Some(5));
+        assert_eq!(group.committed(ExecutorId(1), "another process"), None);
+        assert_eq!(store.counted().heartbeats, 2, "the first, which was on its way, and the last");
     }
 }

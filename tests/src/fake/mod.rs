@@ -312,6 +312,7 @@ pub fn empty_heartbeat(executor_id: i64, instance: &str) -> Heartbeat {
         capacity: 100,
         draining: false,
         acknowledged_at: 0,
+        made_us: 0,
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::json;
 
 scenario!(database_away_longer_than_every_time_out: sqlite mariadb postgres);
 scenario!(steps_that_could_not_be_written_are_made_up_for: sqlite mariadb postgres);
+scenario!(late_heartbeats_stop_no_executor: mariadb postgres);
 scenario!(sessions_of_a_silent_node_are_ended: mariadb);
 scenario!(a_node_ends_when_asked_although_its_database_hangs: mariadb postgres);
 
@@ -91,6 +92,42 @@ fn held_runs_started_on_time(starts: &[carillon_tests::Start], held: &[LogRow], 
         let started = started.unwrap_or_else(|| panic!("held when the database went, never started: {row:?}"));
         assert!(started.late_ms() < 1_500, "late by {} ms: {row:?}", started.late_ms());
     }
+}
+
+/// Each heartbeat takes longer to be written down than a node lets it wait, for longer than nodes without a database may keep an
+/// executor going.
+async fn late_heartbeats_stop_no_executor(kind: Kind) {
+    const SETTINGS: &[(&str, &str)] = &[("executors.offline_after", "5s"), ("executors.metadata_interval", "10m")];
+    /// Three times `executors.offline_after`, and a little.
+    const LEASE_AND_EXTENSION_MS: i64 = 15_500;
+    let late: &[&str] = match kind {
+        Kind::Postgres => &[
+            "CREATE FUNCTION late() RETURNS trigger AS $$ BEGIN PERFORM pg_sleep(1.7); RETURN NEW; END $$ LANGUAGE plpgsql",
+            "CREATE TRIGGER late BEFORE UPDATE ON executor FOR EACH ROW EXECUTE FUNCTION late()",
+        ],
+        _ => &["CREATE TRIGGER late BEFORE UPDATE ON executor FOR EACH ROW DO SLEEP(1.7)"],
+    };
+    let world = World::new(kind).await;
+    world.node("a", &[QUICK, SETTINGS].concat()).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let executor = world.executor("e1", &app).await;
+    let task = api.make_task(&app, "each second", "tick", json!({ "cron": "* * * * * ?" })).await;
+    world.await_successes(task, 2).await;
+    for statement in late {
+        world.database.execute(statement).await;
+    }
+    let late_since = now_ms();
+    await_until("what is due after all leases starts", 40, || async {
+        when(executor.starts().iter().any(|start| start.due_time > late_since + LEASE_AND_EXTENSION_MS))
+    })
+    .await;
+    assert!(executor.process.log().contains("heartbeat.not_acknowledged"), "no heartbeat came too late");
+    let on = if kind == Kind::Postgres { " ON executor" } else { "" };
+    world.database.execute(&format!("DROP TRIGGER late{on}")).await;
+    let (rows, _) = world.settle_and_check().await;
+    let due: Vec<LogRow> = rows.into_iter().filter(|row| row.status != Status::Cancelled).collect();
+    assert_all("succeeded at once", &due, |row| row.status == Status::Succeeded && row.attempt == 1);
 }
 
 /// A node whose machine is gone closes nothing. Its sessions must not stay for the eight hours that are MariaDB's default:

@@ -8,7 +8,7 @@ use carillon_protocol::sign::{SignMethod, header};
 use serde_json::{Map, Value, json};
 
 /// What 0.1 did not say yet, in requests and in what they list. (`tests/system/other_executors.rs` has its messages to the letter.)
-const LATER: [&str; 4] = ["own_address", "acknowledged_at", "draining", "due_time"];
+const LATER: [&str; 5] = ["own_address", "acknowledged_at", "made_us", "draining", "due_time"];
 
 /// The request as an executor of the release before would have made it: without what it does not know yet.
 pub(super) fn older(request: &Request, key: &AppKey) -> Request {

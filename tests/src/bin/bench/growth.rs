@@ -148,6 +148,7 @@ async fn heartbeats(meter: &Meter<'_>, engine: &Engine<SqlStore>, executors: u32
             capacity: 10,
             draining: false,
             acknowledged_at: 0,
+            made_us: 0,
         };
         engine.executors.heartbeat(&signer, beat, Room::default()).await?.context("it is known")?;
         anyhow::Ok(())
