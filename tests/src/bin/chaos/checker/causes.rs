@@ -42,9 +42,10 @@ impl Evidence<'_> {
     }
 
     /// Whether what a handler had done at one instant may not have come to the nodes at a later one (epoch ms): a row's end has
-    /// the handler's time, not that of its commit.
+    /// the handler's time, not that of its commit. It can be lost to what begins while it is on its way.
     pub(super) fn may_come_late(&self, done: i64, until: i64) -> bool {
-        self.troubles(done * 1_000, done * 1_000).any(|trouble| until * 1_000 < trouble.until_us + NEAR_US)
+        let arrives = done + self.known_within_ms();
+        self.troubles(done * 1_000, arrives * 1_000).any(|trouble| until * 1_000 < trouble.until_us + NEAR_US)
     }
 
     /// Whether the answer to a change named this run as out of reach, and it can have been.

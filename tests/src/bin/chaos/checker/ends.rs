@@ -80,9 +80,14 @@ impl Evidence<'_> {
         }
     }
 
+    /// How soon nodes know of an end, if nothing keeps it from them, ms.
+    pub(super) fn known_within_ms(&self) -> i64 {
+        if is_lateness_judged(self.history) { RESULT_MS } else { RESULT_WHEN_BUSY_MS }
+    }
+
     /// Whether another run of the task was under way, as far as nodes knew, when this one was due and ended.
     fn has_predecessor(&self, row: &Row) -> bool {
-        let known_within = if is_lateness_judged(self.history) { RESULT_MS } else { RESULT_WHEN_BUSY_MS };
+        let known_within = self.known_within_ms();
         self.rows_of(row.task).iter().any(|other| {
             let began = other.attempt > 0 && other.fire_time <= row.due_time;
             let goes_on = !other.is_ended()

@@ -2,7 +2,7 @@
 
 use super::good::{BOTH, CHILD, DELAY, EDITED, FLAKY, MENDED, ONCE, PLAIN, RATE, SERIAL, SHARDED, T0, WELL, good};
 use super::{Broken, check};
-use crate::history::{Attempt, Bound, History, Misfire, Row, Visit, Yields, status};
+use crate::history::{Attempt, Bound, History, Misfire, Row, Trouble, Visit, Yields, status};
 
 /// The run of a task at its n-th row.
 fn nth(history: &mut History, task: i64, n: usize) -> &mut Row {
@@ -224,6 +224,14 @@ fn runs_that_yield_to_none_are_named() {
     assert!(named(blocked(50, 1_500)).is_empty());
     assert_eq!(named(blocked(50, 0)), ["wrong_end"]);
     assert!(named(blocked(3, 0)).is_empty(), "the earlier one's result may be kept back");
+    let cut_off_just_after = |history: &mut History| {
+        blocked(50, 0)(history);
+        let from_us = nth(history, PLAIN, 49).finished_at * 1_000 + 9_000;
+        let until_us = nth(history, PLAIN, 50).finished_at * 1_000;
+        let (name, target) = ("partition-executor".to_owned(), "executor-0".to_owned());
+        history.troubles.push(Trouble { name, target, from_us, until_us });
+    };
+    assert!(named(cut_off_just_after).is_empty(), "the earlier one's result may be lost on its way");
     let covered = |after_ms: i64| {
         move |history: &mut History| {
             history.tasks[0].yields = Some(Yields::Earlier);
