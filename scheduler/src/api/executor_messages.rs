@@ -140,7 +140,7 @@ impl<S: Store + 'static> ExecutorMessages<S> {
         // cut off for long must not do so: the other nodes may have given the executor's runs away.
         let with_time = |refused: Refused| {
             let code = if engine.membership.in_touch() { refused.code } else { Code::Internal };
-            let written_us = engine.executors.written_us(executor_id, &instance);
+            let written_us = engine.executors.written_us(signer.owner, executor_id, &instance);
             let answer = HeartbeatAck { written_us, ..ack(Vec::new()) };
             Refused { code, data: serde_json::to_value(answer).ok(), ..refused }
         };

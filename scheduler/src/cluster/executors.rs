@@ -4,7 +4,7 @@ use super::group_commit::GroupCommit;
 use super::{Clock, Registry, Room, RuleBook, Snapshot};
 use crate::domain::clock_step::AHEAD_MAX_MS;
 use crate::domain::silence::{self, Silence};
-use crate::domain::{ExecutorId, IdSource};
+use crate::domain::{ExecutorId, IdSource, Owner};
 use crate::store::{
     ExecutorHeartbeat, ExecutorStore, HeartbeatVerdict, Registration, Result, RuleStore, SignedHeartbeat, Signer,
     StoreError, StoreErrorKind,
@@ -157,8 +157,8 @@ impl Executors {
 
     /// [`Heartbeat::made_us`] of the newest heartbeat of a process that this node has committed, whether or not it was answered
     /// by then.
-    pub fn written_us(&self, executor_id: ExecutorId, instance: &str) -> Option<i64> {
-        self.heartbeats.committed(executor_id, instance).filter(|made_us| *made_us != 0)
+    pub fn written_us(&self, owner: Owner, executor_id: ExecutorId, instance: &str) -> Option<i64> {
+        self.heartbeats.committed(owner, executor_id, instance).filter(|made_us| *made_us != 0)
     }
 
     /// An executor that a node acknowledged at a time for which the database knows of no node shows that the database was

@@ -2,7 +2,7 @@
 //! next transaction. Each is answered after its commit. What keeps a batch from being committed keeps none of the others:
 //! then each is committed alone.
 
-use crate::domain::ExecutorId;
+use crate::domain::{ExecutorId, Owner};
 use crate::store::{
     BATCH_MAX, ExecutorHeartbeat, ExecutorStore, HeartbeatVerdict, Result, SignedHeartbeat, Signer, StoreError,
     StoreErrorKind,
@@ -32,8 +32,9 @@ struct Queue {
     waiting: VecDeque<Waiting>,
     /// Whether someone commits what waits.
     is_served: bool,
-    /// The newest heartbeat of each executor that was committed: of which process, and its [`carillon_protocol::Heartbeat::made_us`].
-    committed: HashMap<ExecutorId, (String, i64)>,
+    /// The newest heartbeat of each executor that was committed: whose, of which process, and its
+    /// [`carillon_protocol::Heartbeat::made_us`].
+    committed: HashMap<ExecutorId, (Owner, String, i64)>,
 }
 
 struct Waiting {
@@ -57,11 +58,12 @@ impl Queue {
         self.waiting = kept;
     }
 
-    fn note(&mut self, beat: ExecutorHeartbeat, made_us: i64) {
-        if self.committed.len() >= WAITING_MAX && !self.committed.contains_key(&beat.executor_id) {
+    fn note(&mut self, beat: SignedHeartbeat, made_us: i64) {
+        let ExecutorHeartbeat { executor_id, instance, .. } = beat.heartbeat;
+        if self.committed.len() >= WAITING_MAX && !self.committed.contains_key(&executor_id) {
             self.committed.clear();
         }
-        self.committed.insert(beat.executor_id, (beat.instance, made_us));
+        self.committed.insert(executor_id, (beat.owner, instance, made_us));
     }
 }
 
@@ -81,9 +83,11 @@ impl GroupCommit {
     }
 
     /// When the newest heartbeat of a process was made that has been committed here, by that process's own clock.
-    pub fn committed(&self, executor: ExecutorId, instance: &str) -> Option<i64> {
+    pub fn committed(&self, owner: Owner, executor: ExecutorId, instance: &str) -> Option<i64> {
         let queue = self.lock();
-        queue.committed.get(&executor).filter(|(of, _)| of == instance).map(|(_, made_us)| *made_us)
+        let (_, _, made_us) =
+            queue.committed.get(&executor).filter(|(whose, of, _)| (*whose, of.as_str()) == (owner, instance))?;
+        Some(*made_us)
     }
 
     /// Commits a heartbeat, with others if there are some. It is committed even if the caller stops waiting, unless a later
@@ -160,7 +164,7 @@ impl GroupCommit {
         };
         for ((beat, (answer, made_us)), verdict) in beats.into_iter().zip(answers).zip(verdicts) {
             if matches!(verdict, Ok(HeartbeatVerdict::Committed)) {
-                self.lock().note(beat.heartbeat, made_us);
+                self.lock().note(beat, made_us);
             }
             // Whoever no longer waits sends the next one.
             drop(answer.send(verdict));
@@ -190,7 +194,7 @@ fn unavailable(detail: &str) -> StoreError {
 mod tests {
     use super::super::fixture::{Fake, executor};
     use super::*;
-    use crate::domain::{AppId, NodeId, Owner, TenantId};
+    use crate::domain::{AppId, NodeId, TenantId};
     use futures_util::future::join_all;
 
     fn beat(tenant: i64, id: i64) -> SignedHeartbeat {
@@ -277,10 +281,12 @@ mod tests {
             let impatient = tokio::time::timeout(Duration::from_millis(100), group.commit(beat(1, 1), made_us));
             assert!(impatient.await.is_err());
         }
-        assert_eq!(group.committed(ExecutorId(1), "i1"), None);
+        let (owner, id) = (beat(1, 1).owner, ExecutorId(1));
+        assert_eq!(group.committed(owner, id, "i1"), None);
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert_eq!(group.committed(ExecutorId(1), "i1"), Some(5));
-        assert_eq!(group.committed(ExecutorId(1), "another process"), None);
+        assert_eq!(group.committed(owner, id, "i1"), Some(5));
+        assert_eq!(group.committed(owner, id, "another process"), None);
+        assert_eq!(group.committed(beat(2, 1).owner, id, "i1"), None, "another tenant asks");
         assert_eq!(store.counted().heartbeats, 2, "the first, which was on its way, and the last");
     }
 }
