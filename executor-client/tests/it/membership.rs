@@ -159,10 +159,11 @@ async fn a_database_that_hangs_for_all_delays_nothing() {
 async fn a_database_that_is_slow_for_long_delays_and_ends_nothing() {
     let node = TestNode::start().await;
     short_lease(&node);
+    node.state().settings.offline_after_ms = 1_000;
     let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
     let running = Running::registered(builder(&[&node], &journal, &seen), &node).await;
     let now = node.now_ms();
-    running.dispatch(vec![item(1, "endless", now), item(2, "quick", now + 3_000)], &node).await;
+    running.dispatch(vec![item(1, "endless", now), item(2, "quick", now + 4_500)], &node).await;
     eventually("running", || seen.has_started(1)).await;
     node.set(Mode::Late);
     eventually("started and ended", || seen.has_started(2) && seen.dropped.load(Ordering::SeqCst) > 0).await;
