@@ -5,7 +5,7 @@ use crate::carrier::Carrier;
 use crate::clock::ClusterClock;
 use carillon_protocol::exchange::Request;
 use carillon_protocol::sign::{Key, RandomSource, RequestParts, SignMethod};
-use carillon_protocol::{Code, LocalInstant, NODE_BASE_PATH, Reply};
+use carillon_protocol::{Code, HeartbeatAck, LocalInstant, NODE_BASE_PATH, Reply};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -95,12 +95,6 @@ struct Believed {
 #[derive(Deserialize)]
 struct Time {
     cluster_time_us: i64,
-}
-
-/// The part of a refusal's data that tells what was written down late.
-#[derive(Default, Deserialize)]
-struct Written {
-    written_us: Option<i64>,
 }
 
 impl Nodes {
@@ -262,8 +256,9 @@ fn refused(node: &Node, path: &str, believed: Believed) -> Failure {
     match code {
         Code::RegisterAgain => Failure::RegisterAgain,
         Code::StoreUnavailable => {
-            let written: Written = data.and_then(|data| serde_json::from_value(data).ok()).unwrap_or_default();
-            Failure::StoreUnavailable { sent_us: believed.sent.free_us, written_us: written.written_us }
+            let ack: Option<HeartbeatAck> = data.and_then(|data| serde_json::from_value(data).ok());
+            let written_us = ack.and_then(|ack| ack.written_us);
+            Failure::StoreUnavailable { sent_us: believed.sent.free_us, written_us }
         }
         _ => Failure::Refused { code, msg },
     }

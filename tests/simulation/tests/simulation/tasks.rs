@@ -90,11 +90,7 @@ fn long_specs() -> Vec<TaskSpec> {
     let long = |name: &str, cron: &str| task(name, "long", cron);
     vec![
         long("long", "0/15 * * * * ?"),
-        TaskSpec {
-            block_strategy: BlockStrategy::Serial,
-            block_scope: BlockScope::App,
-            ..long("long and serial", "8,48 * * * * ?")
-        },
+        in_turn(BlockScope::App, BlockStrategy::Serial, long("long and serial", "8,48 * * * * ?")),
     ]
 }
 
