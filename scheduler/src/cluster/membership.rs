@@ -5,6 +5,7 @@ use crate::domain::NodeId;
 use crate::domain::clock_spread::{CLOCK_SPREAD_MAX_MS, ClockSpread};
 use crate::store::{Beat, ClusterStore, Member, NodeHeartbeat, NodeInfo, NodeState, Result, Share};
 use arc_swap::ArcSwap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +24,15 @@ pub struct View {
     pub settled: bool,
     /// Since when it has been in contact without a break, ms.
     pub contact_since: i64,
+}
+
+/// A contact that has been held long enough to declare others dead.
+#[derive(Debug, Clone, Copy)]
+pub struct SettledContact {
+    /// The time by which it is judged, epoch ms.
+    pub now: i64,
+    /// Since when it has been held, by the same clock, epoch ms.
+    pub since: i64,
 }
 
 /// A cluster clock that gains or loses more on this machine's own between two heartbeats was set, ms.
@@ -218,7 +228,14 @@ impl Membership {
 
     /// Whether it may declare others dead, now: the view may be from before a pause.
     pub fn is_settled(&self) -> bool {
-        self.view().settled && self.contact().judge(At::now(&*self.clock), self.offline_after_ms).0
+        self.settled_contact().is_some()
+    }
+
+    /// The present contact, if it has been held long enough to declare others dead, now.
+    pub fn settled_contact(&self) -> Option<SettledContact> {
+        let (now, contact) = (At::now(&*self.clock), self.contact());
+        let is_settled = self.view().settled && contact.judge(now, self.offline_after_ms).0;
+        is_settled.then(|| SettledContact { now: now.cluster, since: contact.since })
     }
 
     /// Reads who is alive; returns whether that changed.
@@ -228,9 +245,12 @@ impl Membership {
         self.compare_clocks(&nodes);
         let told = nodes.iter().map(|node| node.set_back_from).max().unwrap_or(0);
         self.set_back_from.fetch_max(told, Ordering::Relaxed);
-        let (settled, alive_since) = self.contact().judge(At::now(&*self.clock), self.offline_after_ms);
+        let now = At::now(&*self.clock);
+        let (settled, alive_since) = self.contact().judge(now, self.offline_after_ms);
         let before = self.view();
-        let view = self.judge(&nodes, &before, settled, alive_since);
+        // A heartbeat from the future was written before the clock was set back.
+        let alive = alive_since..=now.cluster + self.offline_after_ms;
+        let view = self.judge(&nodes, &before, settled, alive);
         let changed = view.live != before.live;
         if changed {
             tracing::info!(live = ?view.live, settled, "cluster membership changed");
@@ -278,16 +298,14 @@ impl Membership {
         self.contact.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn judge(&self, nodes: &[NodeState], before: &View, settled: bool, alive_since: i64) -> View {
-        // A heartbeat from the future was written before the clock was set back.
-        let alive_until = self.clock.now_ms() + self.offline_after_ms;
-        let alive = |node: &&NodeState| {
+    /// Those live whose heartbeats are `alive` (epoch ms).
+    fn judge(&self, nodes: &[NodeState], before: &View, settled: bool, alive: RangeInclusive<i64>) -> View {
+        let is_live = |node: &&NodeState| {
             node.id == self.me.id
                 || (node.left_at == 0
-                    && ((alive_since..=alive_until).contains(&node.heartbeat_at)
-                        || (!settled && before.live.contains(&node.id))))
+                    && (alive.contains(&node.heartbeat_at) || (!settled && before.live.contains(&node.id))))
         };
-        let joined: Vec<(NodeId, i64)> = nodes.iter().filter(alive).map(|node| (node.id, node.started_at)).collect();
+        let joined: Vec<(NodeId, i64)> = nodes.iter().filter(is_live).map(|node| (node.id, node.started_at)).collect();
         let mut live: Vec<NodeId> = joined.iter().map(|(id, _)| *id).collect();
         if !live.contains(&self.me.id) {
             live.push(self.me.id);
@@ -295,7 +313,7 @@ impl Membership {
         live.sort_unstable();
         let index = live.iter().position(|id| *id == self.me.id).unwrap_or(0);
         let share = Share { index: u32::try_from(index).unwrap_or(0), total: u32::try_from(live.len()).unwrap_or(1) };
-        View { live, joined, share, alive_since, settled, contact_since: self.contact().since }
+        View { live, joined, share, alive_since: *alive.start(), settled, contact_since: self.contact().since }
     }
 }
 

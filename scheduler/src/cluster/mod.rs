@@ -19,7 +19,7 @@ pub(crate) mod fixture;
 pub use clock::{Clock, ClusterClock};
 pub use executors::{Executors, ExecutorsParts};
 pub use load_watch::{Behind, LoadChange, LoadWatch, Overload};
-pub use membership::{Membership, View};
+pub use membership::{Membership, SettledContact, View};
 pub use name::await_free_name;
 pub use registry::{APP_RUNS_MAX, Registry, Room, Seen, Snapshot};
 pub use rules::RuleBook;

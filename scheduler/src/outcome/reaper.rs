@@ -11,7 +11,7 @@
 
 use super::marks::Marks;
 use super::rounds::{Rounds, WATCH_MS};
-use crate::cluster::{Clock, Membership, Registry, RuleBook, View};
+use crate::cluster::{Clock, Membership, Registry, RuleBook, SettledContact, View};
 use crate::dispatch::{Canceller, EndedRuns, Presence, TaskCache, Transport};
 use crate::domain::clock_step::AHEAD_MAX_MS;
 use crate::domain::missed::reason_to_return;
@@ -139,7 +139,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             moved += self.return_queues_of_the_dead(&view).await?;
         }
         if is_settled && looks.at_executors {
-            moved += self.end_of_executors(view.contact_since).await?;
+            moved += self.end_of_executors().await?;
         }
         moved += self.never_accepted(&view.live).await?;
         if looks.at_nodes || self.canceller.is_open() {
@@ -271,7 +271,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     }
 
     /// Runs of executors that are no longer online.
-    async fn end_of_executors(&self, contact_since: i64) -> Result<usize> {
+    async fn end_of_executors(&self) -> Result<usize> {
         let mut suspects = Suspects {
             executors: Vec::new(),
             except: self.registry.ids(),
@@ -284,17 +284,17 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         let (mut moved, mut found) = (0, 0);
         while let Some(page) = self.next_page(&mut suspects).await? {
             found += page.len();
-            moved += self.end_of_their_executors(page, contact_since).await?;
+            moved += self.end_of_their_executors(page).await?;
         }
         self.rounds.orphans_left(found > moved);
         Ok(moved)
     }
 
-    async fn end_of_their_executors(&self, suspects: Vec<Suspect>, contact_since: i64) -> Result<usize> {
+    async fn end_of_their_executors(&self, suspects: Vec<Suspect>) -> Result<usize> {
         let ids: HashSet<ExecutorId> = suspects.iter().map(|suspect| suspect.executor_id).collect();
         let ends = self.store.executor_ends(&ids.into_iter().collect::<Vec<_>>()).await?;
         // All at once: a judgement must not grow old while others are made.
-        let judged = ends.into_iter().map(async |end| (end.id, self.fate(end, contact_since).await));
+        let judged = ends.into_iter().map(async |end| (end.id, self.fate(end).await));
         let fates: HashMap<ExecutorId, Fate> = join_all(judged).await.into_iter().collect();
         let now = self.clock.now_ms();
         let fate = |suspect: &Suspect| {
@@ -318,21 +318,22 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             + MARGIN_MS
     }
 
-    async fn fate(&self, end: ExecutorEnd, contact_since: i64) -> Fate {
-        let now = self.clock.now_ms();
+    async fn fate(&self, end: ExecutorEnd) -> Fate {
         if end.gone_at > 0 {
             return Fate { starts_nothing_after: Some(end.gone_at.max(self.done_before())), dead: true };
         }
+        // The clock may have been read, and found to be set, since the round began.
+        let Some(SettledContact { now, since }) = self.membership.settled_contact() else { return Fate::UNKNOWN };
         // While the database was away no heartbeat could be committed, and executors went on. Nor may what a clock wrote that was
         // set back for a moment make one silent for longer than it has been missing here.
         let missing = self.registry.missing_for(end.id).and_then(|missing| i64::try_from(missing.as_millis()).ok());
         let online_until = missing.map_or(i64::MIN, |missing_ms| now - missing_ms - self.membership.offline_after_ms());
         // One from the future is from before the clock was set back, and so from before the present contact.
         let heartbeat_at = Some(end.heartbeat_at).filter(|at| *at <= now + AHEAD_MAX_MS).unwrap_or(i64::MIN);
-        let last_heard = heartbeat_at.max(contact_since).max(online_until);
+        let last_heard = heartbeat_at.max(since).max(online_until);
         let silent_ms = now - last_heard;
         if silent_ms <= self.settings.offline_after_ms {
-            return Fate { starts_nothing_after: None, dead: false };
+            return Fate::UNKNOWN;
         }
         let abandoned_ms = self.settings.abandon_after_ms + self.settings.kept_going_ms + MARGIN_MS;
         let dead = silent_ms > abandoned_ms || self.is_seen_gone(&end).await;
@@ -437,6 +438,8 @@ struct Fate {
 
 impl Fate {
     const DEAD: Self = Self { starts_nothing_after: Some(i64::MIN), dead: true };
+    /// It may live, and do anything.
+    const UNKNOWN: Self = Self { starts_nothing_after: None, dead: false };
 
     fn of(&self, suspect: &Suspect) -> Option<Reason> {
         let after = self.starts_nothing_after?;

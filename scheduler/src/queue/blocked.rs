@@ -167,9 +167,10 @@ impl BlockedRuns {
         self.lock().tenants.clone()
     }
 
-    /// Ids and versions that wait here.
-    pub fn versions(&self) -> HashMap<LogId, i64> {
-        self.lock().all().map(|w| (w.run.id, w.run.version)).collect()
+    /// What waits here: log, version and due time, ms. Of a run that has another due time since, an older copy waits until its
+    /// own has come.
+    pub fn copies(&self) -> Vec<(LogId, i64, i64)> {
+        self.lock().all().map(|w| (w.run.id, w.run.version, w.run.due_time)).collect()
     }
 
     /// What each waits for.

@@ -160,10 +160,11 @@ impl RunQueue {
 
     /// What is inside or under way, each with its newest version.
     pub(super) fn versions(&self) -> HashMap<LogId, i64> {
-        let mut versions = self.blocked.versions();
+        let mut versions = HashMap::new();
+        let blocked = self.blocked.copies().into_iter().map(|(id, version, _)| (id, version));
         let inner = self.shared.lock();
-        let others = inner.order.runs().values().map(|run| (run.id, run.version)).chain(inner.under_way.versions());
-        for (id, version) in others {
+        let queued = inner.order.runs().values().map(|run| (run.id, run.version));
+        for (id, version) in blocked.chain(queued).chain(inner.under_way.versions()) {
             versions.entry(id).and_modify(|newest| *newest = version.max(*newest)).or_insert(version);
         }
         versions

@@ -58,7 +58,7 @@ fn an_older_copy_neither_displaces_nor_takes_out_a_newer_one() {
     block(&blocked, newer.clone(), &serial);
     block(&blocked, run_of(1, 10), &serial);
     blocked.leave(&run_of(1, 10));
-    assert_eq!(blocked.versions(), HashMap::from([(LogId(1), 5)]));
+    assert_eq!(blocked.copies(), [(LogId(1), 5, 10)]);
     blocked.leave(&newer);
     assert!(blocked.is_empty());
 }

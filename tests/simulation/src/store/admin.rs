@@ -371,7 +371,7 @@ impl State {
             let (id, is_scheduled) = (run.id, run.trigger.is_scheduled());
             match run.status {
                 Status::Init | Status::Queued | Status::Retry if taken.keeps_unscheduled && !is_scheduled => {
-                    self.keep(id, taken.task);
+                    self.keep(id, taken);
                 }
                 Status::Init | Status::Queued | Status::Retry => {
                     let is_fire = is_scheduled && run.parent_id == LogId::NONE;
@@ -408,10 +408,14 @@ impl State {
     }
 
     /// A run that goes on under the new definition; holders of a copy lose at the version.
-    fn keep(&mut self, id: LogId, task: TaskId) {
-        let revision = self.tasks[&task].view.revision;
+    fn keep(&mut self, id: LogId, taken: &Taken) {
+        let revision = self.tasks[&taken.task].view.revision;
         let Some(row) = self.logs.get_mut(&id) else { return };
         let run = &mut row.run;
+        if run.status == Status::Queued {
+            self.stays.end(id, taken.at);
+            self.grants.end(id, taken.at);
+        }
         run.status = if run.attempt > 0 { Status::Retry } else { Status::Init };
         run.revision = revision;
         run.version += 1;

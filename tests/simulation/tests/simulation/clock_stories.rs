@@ -28,6 +28,21 @@ fn a_list_from_before_the_clock_was_set_back_vouches_for_nothing() {
     }
 }
 
+/// An executor is silent when the clock is set back: a node reads that while it judges whose silence has been too long. What the
+/// executor said by the time before was not said long ago.
+#[test]
+fn a_clock_that_is_set_back_during_a_judgement_makes_no_executor_dead() {
+    for seed in [6_128, 1, 2, 3] {
+        for set_back_at in [60_028, 60_228, 60_428, 60_628] {
+            let plan = [
+                at(50_590, Fault::Island { executor: 0, down: 11_169 }),
+                at(set_back_at, Fault::ClockSet { by: -14_008, undone_after: Some(14_699) }),
+            ];
+            holds(seed, TWELVE_SECONDS, &plan);
+        }
+    }
+}
+
 /// For a second the database's clock is behind by more than anyone may be silent. What executors wrote in that second makes none
 /// of them dead, at a node that did not read the clock meanwhile.
 #[test]

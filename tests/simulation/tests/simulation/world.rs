@@ -556,8 +556,8 @@ impl World {
     async fn look_for_ghosts(&self) {
         let soon = self.time.database_ms() + self.shape.lead_ms;
         for (index, node) in self.nodes.iter().enumerate() {
-            let waiting = node.serve(async |parts: Arc<SimParts>| parts.engine.queue.blocked.versions()).await;
-            let has_gone = |(id, version): &(LogId, i64)| {
+            let waiting = node.serve(async |parts: Arc<SimParts>| parts.engine.queue.blocked.copies()).await;
+            let has_gone = |(id, version, due_time): &(LogId, i64, i64)| {
                 let out = [Status::Dispatched, Status::Succeeded, Status::Failed];
                 self.store.inspect(|state| {
                     let row = state.logs.get(id).map(|row| &row.run);
@@ -566,7 +566,7 @@ impl World {
                     // run has gone while one that executors keep from before has the place of both.
                     let keeps = |other: &Run| other.status == Status::Dispatched && other.due_time > soon;
                     let kept = |task| state.logs.values().any(|row| row.run.task_id == task && keeps(&row.run));
-                    row.filter(has_gone).is_some_and(|run| run.due_time < soon && !kept(run.task_id))
+                    row.filter(has_gone).is_some_and(|run| run.due_time.max(*due_time) < soon && !kept(run.task_id))
                 })
             };
             let ghosts: Vec<_> = waiting.into_iter().flatten().filter(has_gone).collect();

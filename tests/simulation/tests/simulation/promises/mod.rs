@@ -122,7 +122,9 @@ impl Evidence<'_> {
     fn is_beside(&self, log: LogId, weakened: &Range<i64>) -> bool {
         self.state.logs.get(&log).is_some_and(|row| {
             let has_ended = row.finished_at > 0 && self.clock.last(row.finished_at) < weakened.start;
-            has_ended || self.clock.first(row.run.fire_time) > weakened.end
+            // It may have ended once more, which was lost.
+            let went_on = || self.starts_of(log).any(|start| start.at >= weakened.start);
+            (has_ended && !went_on()) || self.clock.first(row.run.fire_time) > weakened.end
         })
     }
 
@@ -131,6 +133,11 @@ impl Evidence<'_> {
         let is_it =
             |c: &Redefinition| c.task == answered.task && c.revision == answered.revision && c.at <= answered.at;
         !self.state.changes.iter().any(is_it)
+    }
+
+    /// Whenever a handler was entered for one of its attempts.
+    fn starts_of(&self, log: LogId) -> impl Iterator<Item = &Start> {
+        self.starts.range(RunKey(log.0, 0)..RunKey(log.0 + 1, 0)).flat_map(|(_, starts)| starts)
     }
 
     /// The dispatches of a run, by attempt.
@@ -228,8 +235,13 @@ impl Evidence<'_> {
                     // What the clock had passed as far as the node could know is past, and stays so.
                     let known = |at: i64| at + self.clock.most_ahead(at - READ_MS, at);
                     let is_later = |c: &Redefinition| c.revision > run.revision && known(c.at) < fire;
-                    let by_old = self.state.changes.iter().any(|c| c.task == task && is_later(c));
-                    let ran = self.starts.range(RunKey(log.0, 0)..RunKey(log.0 + 1, 0)).next().is_some();
+                    // Who gave it up went by the newest definition of then, whatever the row says.
+                    let finished_at = self.state.logs[log].finished_at;
+                    let ended_at = self.clock.last(finished_at);
+                    let is_by = |c: &&Redefinition| c.task == task && (c.at <= ended_at || c.from <= finished_at);
+                    let mut by_then = self.state.changes.iter().filter(is_by);
+                    let by_old = by_then.next_back().is_some_and(is_later);
+                    let ran = self.starts_of(*log).next().is_some();
                     if given_up && by_old && !ran {
                         let detail = format!("task {task} fire {fire} was cancelled by an edit and not taken over");
                         self.breaks("P1 an edit loses no later fire", Some(*log), detail);

@@ -6,6 +6,7 @@ use super::Evidence;
 use crate::faults::{Fault, Mishap};
 use crate::settings::{ABANDON_AFTER_MS, HEARTBEAT_MS, OFFLINE_AFTER_MS};
 use carillon_protocol::RunKey;
+use std::ops::Range;
 
 /// Who stands still for so long has stopped what it ran, as far as others can know, ms: they heard of it up to a heartbeat before.
 const GIVEN_UP_MS: i64 = ABANDON_AFTER_MS + 2 * OFFLINE_AFTER_MS - HEARTBEAT_MS;
@@ -19,12 +20,28 @@ impl Evidence<'_> {
     pub fn was_asleep(&self, key: RunKey, at: i64) -> bool {
         let Some(starts) = self.starts.get(&key) else { return false };
         let machine = starts[0].machine;
-        self.world.faults.iter().any(|planned| {
-            let Fault::Befalls { executor, mishap: Mishap::Freeze, .. } = planned.fault else { return false };
-            let (from, until) = (self.world.began + planned.at, self.world.began + planned.until());
+        self.sleeps(machine).into_iter().any(|Range { start: from, end: until }| {
             let ended_soon = self.stops.get(&key).is_some_and(|stop| stop.at <= until + TOLD_WITHIN_MS);
-            executor == machine && from <= at && self.silent_from(machine, from) + GIVEN_UP_MS <= at && ended_soon
+            from <= at && self.silent_from(machine, from) + GIVEN_UP_MS <= at && ended_soon
         })
+    }
+
+    /// When an executor stands still. It may do so once more before it is back.
+    fn sleeps(&self, machine: usize) -> Vec<Range<i64>> {
+        let freezes = self.world.faults.iter().filter(|planned| {
+            matches!(planned.fault, Fault::Befalls { executor, mishap: Mishap::Freeze, .. } if executor == machine)
+        });
+        let began = self.world.began;
+        let mut sleeps: Vec<_> = freezes.map(|planned| began + planned.at..began + planned.until()).collect();
+        sleeps.sort_by_key(|sleep| sleep.start);
+        let mut merged: Vec<Range<i64>> = Vec::new();
+        for sleep in sleeps {
+            match merged.last_mut() {
+                Some(last) if sleep.start <= last.end => last.end = last.end.max(sleep.end),
+                _ => merged.push(sleep),
+            }
+        }
+        merged
     }
 
     /// Since when an executor that stands still from that time on has reached no node.

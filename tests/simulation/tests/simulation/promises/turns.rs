@@ -9,7 +9,7 @@
 
 use crate::promises::{CLOCKS_MS, Evidence};
 use carillon::domain::task::{BlockScope, BlockStrategy, ParentOutcome, ScheduleKind, TaskSpec};
-use carillon::domain::{LogId, Reason, Run, Status, TaskId, TenantId, Trigger};
+use carillon::domain::{IdSource, LogId, Reason, Run, Status, TaskId, TenantId, Trigger};
 use carillon_protocol::RunKey;
 use carillon_simulation::executor::Start;
 use carillon_simulation::store::{Follow, LogRow, Redefinition};
@@ -42,10 +42,16 @@ impl<'a> Evidence<'a> {
 
     /// What went on when, by task.
     pub fn going(&self) -> BTreeMap<TaskId, Vec<Going>> {
+        let mut stopped: BTreeMap<RunKey, Vec<i64>> = BTreeMap::new();
+        for stop in self.world.ledger.stops() {
+            stopped.entry(stop.key).or_default().push(stop.at);
+        }
         let mut going: BTreeMap<TaskId, Vec<Going>> = BTreeMap::new();
-        for (key, starts) in &self.starts {
-            let to = self.stops.get(key).map_or(i64::MAX, |stop| stop.at);
-            going.entry(starts[0].task).or_default().push(Going { key: *key, from: starts[0].at, to });
+        // Where commits were lost, an attempt may go on twice, one after the other.
+        for start in self.starts.values().flatten() {
+            let after = stopped.get(&start.key).into_iter().flatten().copied().filter(|at| *at >= start.at);
+            let (key, from, to) = (start.key, start.at, after.min().unwrap_or(i64::MAX));
+            going.entry(start.task).or_default().push(Going { key, from, to });
         }
         for runs in going.values_mut() {
             runs.sort_by_key(|run| run.from);
@@ -91,7 +97,8 @@ impl<'a> Evidence<'a> {
     fn by_machine(&self, runs: Vec<Going>) -> Vec<Vec<Going>> {
         let mut of_machines: BTreeMap<usize, Vec<Going>> = BTreeMap::new();
         for run in runs {
-            of_machines.entry(self.starts[&run.key][0].machine).or_default().push(run);
+            let start = self.starts[&run.key].iter().find(|start| start.at == run.from);
+            of_machines.entry(start.map_or(0, |start| start.machine)).or_default().push(run);
         }
         of_machines.into_values().collect()
     }
@@ -151,7 +158,9 @@ impl<'a> Evidence<'a> {
             let ended_at = self.clock.last(row.finished_at).max(end) + CLOCKS_MS;
             let covers = |other: &LogRow| {
                 let run = &other.run;
-                let of_schedule = run.trigger == Trigger::Schedule;
+                // What a backfill takes up again, its schedule had named before.
+                let is_revived = run.trigger == Trigger::Backfill && IdSource::made_at(run.id) < run.fire_time;
+                let of_schedule = run.trigger == Trigger::Schedule || is_revived;
                 let came_at = if of_schedule { run.fire_time } else { run.fire_time.max(run.due_time) };
                 let has_come = came_at > row.run.fire_time && self.clock.first(came_at) <= ended_at;
                 let is_late = (of_schedule && run.due_time > run.fire_time) || run.attempt > 1;
