@@ -3,7 +3,7 @@
 
 use carillon_protocol::exchange::{Answer, Request};
 use carillon_protocol::sign::{SignMethod, header};
-use carillon_protocol::{BODY_BYTES_MAX, KEEP_ALIVE_MARGIN, NODE_KEEP_ALIVE};
+use carillon_protocol::{BODY_BYTES_MAX, NODE_POOL_IDLE};
 use reqwest::Response;
 use reqwest::header::HeaderMap;
 use rustls::ClientConfig;
@@ -13,9 +13,6 @@ use std::time::Duration;
 
 /// How long connecting to a node may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How long an idle connection is reused.
-const POOL_IDLE: Duration = NODE_KEEP_ALIVE.saturating_sub(KEEP_ALIVE_MARGIN);
 
 /// An answer, or why there is none.
 pub type Carried<'a> = Pin<Box<dyn Future<Output = Result<Answer, String>> + Send + 'a>>;
@@ -39,7 +36,7 @@ impl HttpCarrier {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(POOL_IDLE)
+            .pool_idle_timeout(NODE_POOL_IDLE)
             .tcp_nodelay(true)
             .build()?;
         Ok(Self { client })
@@ -101,6 +98,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
     use crate::tls::TlsFiles;
+    use carillon_protocol::{KEEP_ALIVE_MARGIN, NODE_KEEP_ALIVE};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

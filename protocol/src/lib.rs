@@ -57,6 +57,12 @@ pub const EXECUTOR_KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// and nobody knows whether it arrived.
 pub const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
+/// How long a caller reuses an idle connection to a node.
+pub const NODE_POOL_IDLE: Duration = NODE_KEEP_ALIVE.saturating_sub(KEEP_ALIVE_MARGIN);
+
+/// The same to an executor.
+pub const EXECUTOR_POOL_IDLE: Duration = EXECUTOR_KEEP_ALIVE.saturating_sub(KEEP_ALIVE_MARGIN);
+
 /// Largest request or reply body on the wire, bytes.
 pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 

@@ -1,12 +1,8 @@
 //! HTTP clients of the tests.
 
-use carillon_protocol::{KEEP_ALIVE_MARGIN, NODE_KEEP_ALIVE};
+use carillon_protocol::NODE_POOL_IDLE;
 use reqwest::{Client, ClientBuilder};
 use std::sync::LazyLock;
-use std::time::Duration;
-
-/// How long an idle connection is reused: shorter than nodes and executors keep it, so that no request meets its close.
-const POOL_IDLE: Duration = NODE_KEEP_ALIVE.saturating_sub(KEEP_ALIVE_MARGIN);
 
 /// Anything that makes a client of its own needs this first; every process that a scenario starts, and
 /// every client below, has seen to it.
@@ -22,7 +18,7 @@ pub fn client() -> ClientBuilder {
     install_provider();
     Client::builder()
         .tls_backend_preconfigured(carillon::tls::unused().expect("TLS that is not used"))
-        .pool_idle_timeout(POOL_IDLE)
+        .pool_idle_timeout(NODE_POOL_IDLE)
 }
 
 /// A client of plain HTTP that keeps no connection: tests with runtimes of their own may share it. Making one costs more

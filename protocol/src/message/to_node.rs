@@ -130,8 +130,8 @@ pub struct HeartbeatAck {
     /// Runs that must not start, or must stop.
     #[serde(default)]
     pub cancel: Vec<RunKey>,
-    /// With `StoreUnavailable`: [`Heartbeat::made_us`] of the newest heartbeat of the process that came to be in the database
-    /// only after it had been answered so. A slow database does not end the process's lease, then.
+    /// With `StoreUnavailable`: [`Heartbeat::made_us`] of the newest heartbeat of the process that this node has committed, though
+    /// perhaps after it had answered it so. A slow database does not end the process's lease, then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_us: Option<i64>,
 }

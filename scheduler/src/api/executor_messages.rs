@@ -135,14 +135,13 @@ impl<S: Store + 'static> ExecutorMessages<S> {
             return Err(Refused::new(Code::TooMany, detail));
         };
         let (executor_id, instance) = (ExecutorId(message.executor_id), message.instance.clone());
-        let ack = |cancel| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel, written_us: None };
+        let ack = |cancel, written_us| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel, written_us };
         // The reply keeps the executor's clock going while the database is away. A node that has been
         // cut off for long must not do so: the other nodes may have given the executor's runs away.
         let with_time = |refused: Refused| {
             let code = if engine.membership.in_touch() { refused.code } else { Code::Internal };
             let written_us = engine.executors.written_us(signer.owner, executor_id, &instance);
-            let answer = HeartbeatAck { written_us, ..ack(Vec::new()) };
-            Refused { code, data: serde_json::to_value(answer).ok(), ..refused }
+            Refused { code, data: serde_json::to_value(ack(Vec::new(), written_us)).ok(), ..refused }
         };
         let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, engine.executors.heartbeat(signer, message, room));
         let known = match commit.await {
@@ -150,7 +149,7 @@ impl<S: Store + 'static> ExecutorMessages<S> {
             Err(_) => return Err(with_time(Refused::new(Code::StoreUnavailable, "the database does not answer"))),
         };
         match known {
-            Some(cancel) => Ok(ack(cancel)),
+            Some(cancel) => Ok(ack(cancel, None)),
             None => Err(Refused::new(Code::RegisterAgain, "this executor is not known (any more)")),
         }
     }

@@ -6,9 +6,9 @@ use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
 use crate::store::SqlStore;
 use async_trait::async_trait;
+use carillon_protocol::EXECUTOR_POOL_IDLE;
 use carillon_protocol::exchange::{Answer, Request};
 use carillon_protocol::sign::{SignMethod, SystemRandom, header};
-use carillon_protocol::{EXECUTOR_KEEP_ALIVE, KEEP_ALIVE_MARGIN};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, redirect};
 use std::sync::Arc;
@@ -16,9 +16,6 @@ use std::time::Duration;
 
 /// A connection that is not made within this time is not made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How long an idle connection is reused.
-const POOL_IDLE: Duration = EXECUTOR_KEEP_ALIVE.saturating_sub(KEEP_ALIVE_MARGIN);
 
 /// An executor answers a dispatch from memory; longer than this is a fault.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -50,7 +47,7 @@ impl HttpTransport {
             .tls_backend_preconfigured(crate::tls::unused()?)
             .dns_resolver(Arc::new(addresses.clone()))
             .tcp_nodelay(true)
-            .pool_idle_timeout(POOL_IDLE)
+            .pool_idle_timeout(EXECUTOR_POOL_IDLE)
             .pool_max_idle_per_host(8)
             .build()?;
         let (key_store, random) = (Arc::new(store), Arc::new(SystemRandom));
@@ -121,10 +118,11 @@ fn is_refused(error: &reqwest::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carillon_protocol::{EXECUTOR_KEEP_ALIVE, KEEP_ALIVE_MARGIN};
 
     #[test]
     fn no_connection_is_reused_that_its_executor_may_be_closing() {
-        assert!(POOL_IDLE + KEEP_ALIVE_MARGIN <= EXECUTOR_KEEP_ALIVE);
-        assert!(POOL_IDLE > REQUEST_TIMEOUT, "connections are reused");
+        assert!(EXECUTOR_POOL_IDLE + KEEP_ALIVE_MARGIN <= EXECUTOR_KEEP_ALIVE);
+        assert!(EXECUTOR_POOL_IDLE > REQUEST_TIMEOUT, "connections are reused");
     }
 }

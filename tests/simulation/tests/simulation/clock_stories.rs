@@ -32,8 +32,8 @@ fn a_list_from_before_the_clock_was_set_back_vouches_for_nothing() {
 /// executor said by the time before was not said long ago.
 #[test]
 fn a_clock_that_is_set_back_during_a_judgement_makes_no_executor_dead() {
-    for seed in [6_128, 1, 2, 3] {
-        for set_back_at in [60_028, 60_228, 60_428, 60_628] {
+    for seed in [6_128, 1] {
+        for set_back_at in [60_028, 60_228] {
             let plan = [
                 at(50_590, Fault::Island { executor: 0, down: 11_169 }),
                 at(set_back_at, Fault::ClockSet { by: -14_008, undone_after: Some(14_699) }),
