@@ -5,10 +5,12 @@
 //! collation). A step that has been released is never changed; the next one is added. Every
 //! step can be run again after a crash in its middle (MariaDB commits each DDL statement).
 
-use schema::{Additions, Change, Tables};
+use schema::{Additions, Tables};
 use sea_orm_migration::prelude::*;
+use std::sync::OnceLock;
 
-pub use sea_orm_migration::{MigratorTrait, SchemaManager};
+pub use schema::Change;
+pub use sea_orm_migration::{MigrationTrait, MigratorTrait, SchemaManager};
 
 mod m0001_tenants;
 mod m0002_tasks;
@@ -26,6 +28,17 @@ mod m0013_calendars;
 mod m0014_rule_changes;
 mod schema;
 
+/// Steps, oldest first.
+pub type Steps = Vec<Box<dyn MigrationTrait>>;
+
+static FURTHER: OnceLock<fn() -> Steps> = OnceLock::new();
+
+/// Adds steps after those of this release, as a later one will have them: the tests of an upgrade run a node of one. Only the
+/// first call in a process counts, and only before anything reads the schema.
+pub fn add_steps(further: fn() -> Steps) {
+    FURTHER.get_or_init(|| further);
+}
+
 /// Every step, oldest first.
 pub struct Migrator;
 
@@ -39,8 +52,8 @@ impl Migrator {
 
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
-    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![
+    fn migrations() -> Steps {
+        let mut steps: Steps = vec![
             Box::new(Tables { name: "m0001_tenants", tables: m0001_tenants::TABLES }),
             Box::new(Tables { name: "m0002_tasks", tables: m0002_tasks::TABLES }),
             Box::new(Tables { name: "m0003_task_logs", tables: m0003_task_logs::TABLES }),
@@ -55,6 +68,8 @@ impl MigratorTrait for Migrator {
             Box::new(Change { name: "m0012_nodes", sql: m0012_nodes::END_EARLIER_NODES }),
             Box::new(Additions { name: "m0013_calendars", tables: m0013_calendars::TABLES }),
             Box::new(Tables { name: "m0014_rule_changes", tables: m0014_rule_changes::TABLES }),
-        ]
+        ];
+        steps.extend(FURTHER.get().into_iter().flat_map(|further| further()));
+        steps
     }
 }

@@ -126,8 +126,8 @@ impl MigrationTrait for Additions {
     }
 }
 
-/// A step that changes rows: one statement, which does no harm when it is carried out twice.
-#[derive(Debug)]
+/// A step of one statement, which does no harm when it is carried out twice.
+#[derive(Debug, Clone, Copy)]
 pub struct Change {
     /// Under which the database notes that it is done.
     pub name: &'static str,

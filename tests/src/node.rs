@@ -56,9 +56,14 @@ impl Node {
     /// Starts a node on `database_url`; `port` 0 takes a free one. It may not be ready yet.
     #[must_use]
     pub fn start(name: &str, database_url: &str, port: u16, settings: Settings) -> Self {
+        Self::start_of(command::carillon(), name, database_url, port, settings)
+    }
+
+    /// The same of this program.
+    #[must_use]
+    pub fn start_of(mut command: Command, name: &str, database_url: &str, port: u16, settings: Settings) -> Self {
         let port = if port == 0 { port::free() } else { port };
         let folder: PathBuf = folder::fresh(name);
-        let mut command = command::carillon();
         command.arg("serve").current_dir(&folder);
         configure(
             &mut command,

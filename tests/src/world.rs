@@ -2,6 +2,7 @@
 
 use crate::api::{Api, App};
 use crate::clock::{now_ms, now_us};
+use crate::command;
 use crate::database::Database;
 use crate::executor::{Executor, Options};
 use crate::invariants::Invariants;
@@ -87,6 +88,14 @@ impl World {
     pub fn unready_node(&self, name: &str, port: u16, settings: Settings<'_>) -> Node {
         let node = Node::start(name, &self.database.url, port, settings);
         self.nodes.lock().unwrap().push(node.clone());
+        node
+    }
+
+    /// Starts a node of a later release, which knows so many steps of the schema more, and waits until it is ready.
+    pub async fn later_node(&self, name: &str, port: u16, steps: usize, settings: Settings<'_>) -> Node {
+        let node = Node::start_of(command::later_carillon(steps), name, &self.database.url, port, settings);
+        self.nodes.lock().unwrap().push(node.clone());
+        node.ready().await;
         node
     }
 

@@ -212,6 +212,8 @@ fn classify_mysql(number: u16) -> StoreErrorKind {
     match number {
         // Deadlock, also of Galera's certification; a row has changed since the snapshot.
         1213 | 1020 => StoreErrorKind::Contention,
+        // A number out of range: see `Dialect::or_ignore`.
+        1690 => StoreErrorKind::Duplicate,
         // --read-only, read-only mode, read-only transaction.
         1290 | 1836 | 1792 => StoreErrorKind::ReadOnly,
         // Disk full, too many connections, Galera not ready, shutdown, server gone, network, aborted, commit failed, too many

@@ -19,7 +19,7 @@ cases!(
     a_change_of_an_old_revision_is_a_conflict,
 );
 
-databases!(the_watermark_is_the_earliest_fire_not_yet_written);
+databases!(the_watermark_is_the_earliest_fire_not_yet_written, an_id_that_another_fire_has_loses_no_fire);
 
 async fn due_tasks_come_earliest_first_within_instant_and_limit(world: World) {
     let mut expected = Vec::new();
@@ -167,6 +167,25 @@ async fn a_change_of_an_old_revision_is_a_conflict(world: World) {
     assert_eq!(gone.unwrap_err().kind(), StoreErrorKind::Conflict);
     let task = world.task(before.id).await;
     assert_eq!((task.revision, task.activity.started), (2, true));
+}
+
+/// Ids are unique unless clocks do what nobody foresaw. Then the plan fails as a whole, and comes again with others.
+async fn an_id_that_another_fire_has_loses_no_fire(world: World, _: SqlStore) {
+    let task = world.started(&World::every_second("task")).await;
+    let other = world.started(&World::every_second("other")).await;
+    let taken = world.write(&other, [world.now]).await.remove(0);
+    let mut plan = Plan { to: task.next_fire_at + 5_000, ..world.plan(&task, [world.now, world.now + 1_000]) };
+    let own = std::mem::replace(&mut plan.fires[1].id, taken.id);
+    let write = async |plan: &Plan| {
+        world.store.write_ahead(Writer::Node(NodeId(1)), std::slice::from_ref(plan), world.now).await
+    };
+    assert_eq!(write(&plan).await.unwrap_err().kind(), StoreErrorKind::Duplicate);
+    assert_eq!(world.task(task.id).await.next_fire_at, task.next_fire_at, "the watermark has moved");
+    assert!(world.rows(task.id).await.is_empty());
+    plan.fires[1].id = own;
+    assert_eq!(write(&plan).await.unwrap(), Some([task.id].into()));
+    assert_eq!(world.rows(task.id).await.len(), 2);
+    assert_eq!(world.rows(other.id).await.len(), 1);
 }
 
 async fn the_watermark_is_the_earliest_fire_not_yet_written(world: World, store: SqlStore) {

@@ -237,8 +237,8 @@ async fn a_step_that_was_cut_short_is_taken_again(kind: Kind) {
     world.api().expect(409, Method::POST, "/tasks", Some(&twice)).await;
 }
 
-/// A later release adds a column, and then writes what nodes of this one cannot work with. They go on until then, and step aside:
-/// no fire is lost, and none starts twice.
+/// Nodes of the next release join: it adds a column, and both work side by side. The release after that needs the column: its
+/// node ends those of this one, and none comes back. No fire is lost, and none starts twice.
 async fn a_release_is_upgraded_under_load(kind: Kind) {
     let world = World::new(kind).await;
     let old = [world.node("a", QUICK).await, world.node("b", QUICK).await];
@@ -247,29 +247,40 @@ async fn a_release_is_upgraded_under_load(kind: Kind) {
     world.executor("e1", &app).await;
     let tasks = every_second(&api, &app, 10).await;
     let made_at = carillon_tests::now_ms();
-    let goes_on = async |what: &str| {
-        let fresh = format!(
-            "SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time > {}",
-            carillon_tests::now_ms() + 1_000
-        );
-        await_until(what, 60, || async { when(world.database.number(&fresh).await > 40) }).await;
+    let go_on = async |nodes: i64, what: &str| {
+        let after = carillon_tests::now_ms() + 1_000;
+        let fresh =
+            |what: &str| format!("SELECT COUNT({what}) FROM task_log WHERE status = 10 AND fire_time > {after}");
+        let (runs, claimed_by) = (fresh("*"), fresh("DISTINCT node_id"));
+        await_until(what, 60, || async {
+            let database = &world.database;
+            when(database.number(&runs).await > 40 && database.number(&claimed_by).await >= nodes)
+        })
+        .await;
     };
-    goes_on("fires before the upgrade").await;
-    world.database.execute("ALTER TABLE task_log ADD COLUMN of_a_later_release INTEGER NOT NULL DEFAULT 0").await;
-    world.database.execute("INSERT INTO seaql_migrations (version, applied_at) VALUES ('m9998_later', 0)").await;
-    goes_on("fires after a step that both releases can work with").await;
-    assert!(old.iter().all(|node| node.process.is_running()));
+    go_on(2, "fires before the upgrade").await;
+    let next = world.later_node("c", 0, 1, QUICK).await;
+    go_on(3, "fires of two releases side by side").await;
+    old[0].process.sigterm(20).await;
+    // The executor knows it by its address.
+    let replaced = world.later_node("a", old[0].port, 1, QUICK).await;
+    go_on(3, "fires after one node was replaced").await;
+    assert!(old[1].process.is_running(), "{}", old[1].process.log_digest());
 
-    world.database.execute("UPDATE schema_support SET oldest = 9999").await;
-    for node in &old {
-        let status = node.process.wait_exit(30).await;
-        let log = node.process.log();
-        assert!(status.code().is_some_and(|code| code != 0) && log.contains("steps aside"), "{status}: {log}");
-    }
-    // A node of the later release knows schema 9999; this one stands for it when it is not asked.
-    world.database.execute("UPDATE schema_support SET oldest = 1").await;
-    world.unready_node("a", old[0].port, QUICK).ready().await;
-    goes_on("fires after the upgrade").await;
+    world.later_node("d", 0, 2, QUICK).await;
+    let status = old[1].process.wait_exit(30).await;
+    let log = old[1].process.log();
+    assert!(status.code().is_some_and(|code| code != 0) && log.contains("steps aside"), "{status}: {log}");
+    let again = world.unready_node("b", 0, QUICK);
+    let status = again.process.wait_exit(30).await;
+    let log = again.process.log();
+    assert!(
+        status.code().is_some_and(|code| code != 0) && log.contains("belongs to a later release"),
+        "{status}: {log}"
+    );
+    go_on(3, "fires after the upgrade").await;
+    assert!(next.process.is_running() && replaced.process.is_running(), "{}", next.process.log_digest());
+
     let until = carillon_tests::now_ms() - 3_000;
     let (rows, _) = world.settle_and_check().await;
     for task in tasks {

@@ -2,14 +2,14 @@
 
 use crate::faults::{self, Fault, Planned, SWITCH_OVER_MS};
 use crate::node::{Leaves, NodeParts, SimNode, SimParts};
-use crate::operations::{self, Done, Intended, KnownBound};
+use crate::operations::{self, Done, Effect, Intended, KnownBound};
 use crate::promises::READ_IN_TROUBLE_MS;
 use crate::settings::Shape;
 use crate::tasks::{self, Answered};
 use carillon::auth::{AddressRule, KeyRing};
 use carillon::dispatch::TransportParts;
 use carillon::domain::quota::Quotas;
-use carillon::domain::{AppId, IdSource, LogId, NodeId, Owner, Run, Status, TaskId, TenantId};
+use carillon::domain::{AppId, BackfillId, IdSource, LogId, NodeId, Owner, Run, Status, TaskId, TenantId};
 use carillon::store::{Activity, NewTask};
 use carillon_protocol::RunKey;
 use carillon_simulation::executor::{MachineParts, NodeServer, Start};
@@ -310,6 +310,7 @@ impl World {
         self.mend();
         self.pass(CALM_MS).await;
         self.look_for_stuck_rows();
+        self.look_for_what_stands_still();
         self.look_for_ghosts().await;
         for task in self.tenants.iter().flat_map(|tenant| tenant.tasks.clone()) {
             self.change(0, task, false).await;
@@ -319,6 +320,11 @@ impl World {
         // were loaded, and set back since.
         self.pass(self.shape.lead_ms + LOADED_AHEAD_MS + self.behind_ms()).await;
         self.look_for_leftovers().await;
+    }
+
+    /// Takes down what people ask for, or were answered.
+    pub fn note(&self, what: Effect) {
+        self.done.lock().unwrap().push(Done { what, at: self.time.now_ms() });
     }
 
     async fn bring_about(self: Arc<Self>, Planned { at, fault }: Planned) {
@@ -550,6 +556,31 @@ impl World {
             state.logs.values().filter(stuck).cloned().collect::<Vec<_>>()
         });
         self.stuck.lock().unwrap().extend(found);
+    }
+
+    /// What people asked for and no node goes on with. The stop that follows ends backfills.
+    fn look_for_what_stands_still(&self) {
+        let since = self.time.now_ms() - TURN_WITHIN_MS;
+        let found = self.store.inspect(|state| {
+            let goes_on = |log: &LogId| {
+                let row = state.logs.get(log).map(|row| &row.run);
+                row.is_some_and(|run| {
+                    let ended = state.ends.get(&(*log, run.attempt)).map_or(i64::MIN, |end| end.at);
+                    !run.status.is_terminal() || ended > since
+                })
+            };
+            let of = |id: BackfillId| state.backfill_runs.iter().filter(move |(_, of)| **of == id).map(|(log, _)| log);
+            let open = state.backfills.values().filter(|backfill| backfill.status == "open");
+            let mut found: Vec<String> = open
+                .filter(|backfill| !of(backfill.id).any(goes_on))
+                .map(|backfill| format!("nobody goes on with {backfill:?}"))
+                .collect();
+            if state.has_changing_calendars() {
+                found.push("a task is not planned by the last version of its calendar".to_owned());
+            }
+            found
+        });
+        self.leftovers.lock().unwrap().extend(found);
     }
 
     /// Runs that a node lets wait for others although they have gone out: the stop that follows would hide them.

@@ -57,14 +57,6 @@ impl Operation {
             _ => None,
         }
     }
-
-    /// The task of which it cancels a run.
-    pub fn cancels(&self) -> Option<usize> {
-        match self {
-            Self::Cancel { task, .. } | Self::Skip { task, .. } => Some(*task),
-            _ => None,
-        }
-    }
 }
 
 impl fmt::Display for Operation {
@@ -189,6 +181,10 @@ pub struct Done {
 /// What an operation did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
+    /// Somebody asks for a run to be cancelled.
+    Cancelling(LogId),
+    /// Somebody asks for the fire of a task at that instant to be skipped.
+    Skipping(TaskId, i64),
     /// A run is cancelled.
     Cancelled(LogId),
     /// The fire of a task at that instant is skipped.
@@ -237,14 +233,15 @@ impl Desk {
                 let task = task_at(task);
                 let ran = self.ask(move |parts: Parts| async move { run(&parts, task, due_in).await }).await;
                 if let Some(log) = ran.flatten() {
-                    self.note(Effect::Ran(log));
+                    self.world.note(Effect::Ran(log));
                 }
             }
             Operation::Cancel { task, newest } => {
                 if let Some(log) = self.open_run(task_at(task), newest) {
+                    self.world.note(Effect::Cancelling(log));
                     let is_cancelled = self.ask(move |parts: Parts| async move { cancel(&parts, log).await }).await;
                     if is_cancelled == Some(true) {
-                        self.note(Effect::Cancelled(log));
+                        self.world.note(Effect::Cancelled(log));
                     }
                 }
             }
@@ -292,14 +289,19 @@ impl Desk {
     }
 
     async fn skip(&self, task: TaskId, restored_after: Option<i64>) {
-        let skipped = self.ask(move |parts: Parts| async move { skip(&parts, task).await }).await;
+        let world = self.world.clone();
+        let asked = self.ask(move |parts: Parts| {
+            let world = world.clone();
+            async move { skip(&world, &parts, task).await }
+        });
+        let skipped = asked.await;
         let Some(fire_time) = skipped.flatten() else { return };
-        self.note(Effect::Skipped(task, fire_time));
+        self.world.note(Effect::Skipped(task, fire_time));
         if let Some(after) = restored_after {
             self.world.pass(after).await;
-            self.note(Effect::Restored(task, fire_time));
+            self.world.note(Effect::Restored(task, fire_time));
             if self.ask(move |parts: Parts| async move { restore(&parts, task, fire_time).await }).await.is_some() {
-                self.note(Effect::Back(task, fire_time));
+                self.world.note(Effect::Back(task, fire_time));
             }
         }
     }
@@ -307,7 +309,7 @@ impl Desk {
     async fn backfill(&self, task: TaskId, range: (i64, i64), at_once: i32, cancelled_after: Option<i64>) {
         let filled = self.ask(move |parts: Parts| async move { backfill(&parts, task, range, at_once).await }).await;
         let Some(id) = filled.flatten() else { return };
-        self.note(Effect::Filled(id));
+        self.world.note(Effect::Filled(id));
         if let Some(after) = cancelled_after {
             self.world.pass(after).await;
             let tenant = self.tenant();
@@ -326,17 +328,13 @@ impl Desk {
             async move { parts.engine.store.add_window(&window, parts.engine.clock.now_ms()).await }
         });
         if known.await.is_some() {
-            self.note(Effect::Window(kept));
+            self.world.note(Effect::Window(kept));
         }
         if let Some(after) = dropped_after {
             self.world.pass(after).await;
-            self.note(Effect::Dropped(id));
+            self.world.note(Effect::Dropped(id));
             self.ask(move |parts: Parts| async move { drop_window(&parts, tenant, id).await }).await;
         }
-    }
-
-    fn note(&self, what: Effect) {
-        self.world.done.lock().unwrap().push(Done { what, at: self.world.time.now_ms() });
     }
 
     /// Asks one node after the other until one answers. What is refused is not asked for again: `None`; nor is what is left.
@@ -430,7 +428,7 @@ async fn calendar(parts: &SimParts, tenant: TenantId, task: TaskId, version: i64
 }
 
 /// The first fire that is not written yet.
-async fn skip(parts: &SimParts, task: TaskId) -> Result<Option<i64>> {
+async fn skip(world: &World, parts: &SimParts, task: TaskId) -> Result<Option<i64>> {
     let engine = &parts.engine;
     let view = view(parts, task).await?;
     if !view.activity.started || !fires_by_itself(&view) {
@@ -438,6 +436,7 @@ async fn skip(parts: &SimParts, task: TaskId) -> Result<Option<i64>> {
     }
     let now = engine.clock.now_ms();
     let fire_time = view.next_fire_at;
+    world.note(Effect::Skipping(task, fire_time));
     let wish = Skip { id: engine.ids.next(now), fire_time, message: "stocktaking".to_owned() };
     let is_skipped = match engine.store.skip_fire(&view, &wish, now).await? {
         Skipped::Written => true,

@@ -3,7 +3,7 @@
 
 use super::{CLOCKS_MS, Evidence};
 use crate::faults::{Fault, Planned};
-use crate::operations::Operation;
+use crate::operations::{Effect, Operation};
 use carillon::domain::rules::WindowAction;
 use carillon::domain::task::{BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ScheduleKind, TaskSpec};
 use carillon::domain::{LogId, Reason, Run, Status};
@@ -122,10 +122,14 @@ impl Evidence<'_> {
         self.disturbances(from, until).any(|planned| !loses_none(planned))
     }
 
-    /// Whether people have cancelled runs of its task.
+    /// Whether people have asked for it, or what it is a shard of, to be cancelled.
     fn is_cancelled(&self, run: &Run) -> bool {
-        let tasks = self.world.operations.iter().filter_map(|intended| intended.operation.cancels());
-        tasks.map(|task| self.world.tasks()[task]).any(|task| task == run.task_id)
+        let asked = [
+            Effect::Cancelling(run.id),
+            Effect::Cancelling(run.parent_id),
+            Effect::Skipping(run.task_id, run.fire_time),
+        ];
+        asked.iter().any(|what| self.asked_for(what) > 0)
     }
 
     fn shards_of(&self, parent: LogId) -> impl Iterator<Item = &LogRow> {

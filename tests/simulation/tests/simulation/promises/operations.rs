@@ -33,9 +33,14 @@ impl Evidence<'_> {
                 Effect::Back(task, fire_time) => self.a_fire_is_back((*task, *fire_time), *at),
                 Effect::Filled(id) => self.a_range_is_filled(*id, *at),
                 Effect::Window(window) => self.a_window_holds(window, *at..undone(&Effect::Dropped(window.id))),
-                Effect::Restored(..) | Effect::Dropped(_) => {}
+                Effect::Cancelling(_) | Effect::Skipping(..) | Effect::Restored(..) | Effect::Dropped(_) => {}
             }
         }
+    }
+
+    /// How often somebody asked for this.
+    pub fn asked_for(&self, what: &Effect) -> usize {
+        self.world.done.lock().unwrap().iter().filter(|one| one.what == *what).count()
     }
 
     fn is_changed_after(&self, task: TaskId, at: i64) -> bool {
@@ -66,14 +71,13 @@ impl Evidence<'_> {
 
     /// Unless its task was changed, or a person cancelled it after all, it is as any other fire.
     fn a_fire_is_back(&mut self, (task, fire_time): (TaskId, i64), at: i64) {
-        let cancelling = self.world.operations.iter().filter_map(|one| one.operation.cancels());
-        if self.is_changed_after(task, at) || cancelling.filter(|place| self.world.tasks()[*place] == task).count() > 1
-        {
+        if self.is_changed_after(task, at) || self.asked_for(&Effect::Skipping(task, fire_time)) > 1 {
             return;
         }
         let mut there = self.state.by_fire.range((task, fire_time, i32::MIN)..(task, fire_time + 1, i32::MIN));
         let row = there.next().and_then(|(_, log)| self.state.logs.get(log)).cloned();
-        if row.as_ref().is_none_or(|row| row.run.reason == Reason::CancelledManually) {
+        let is_cancelled = row.as_ref().is_some_and(|row| self.asked_for(&Effect::Cancelling(row.run.id)) > 0);
+        if row.as_ref().is_none_or(|row| row.run.reason == Reason::CancelledManually) && !is_cancelled {
             let detail = format!("task {task} fire {fire_time} was restored by {at}: {row:?}");
             self.breaks("P2 a skip that is taken back leaves no fire out", row.map(|row| row.run.id), detail);
         }
