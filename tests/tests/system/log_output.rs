@@ -222,11 +222,15 @@ async fn followers_end_with_rights_and_sessions(kind: Kind) {
     let ann = api.make_person("ann", None).await;
     let grant = api.grant(&ann, "platform admin", None).await;
     let (again, _) = api.sign_in("ann", PASSWORD).await;
+    let ben = api.make_person("ben", None).await;
+    api.grant(&ben, "platform admin", None).await;
     let (narrowed, ended) = (follow(&ann.api, log, None).await, follow(&again, log, None).await);
+    let disabled = follow(&ben.api, log, None).await;
     let mut kept = follow(&api, log, None).await;
     again.expect(204, Method::POST, "/logout", None).await;
     api.expect(204, Method::DELETE, &format!("/users/{}/grants/{grant}", ann.id), None).await;
-    for events in [ended, narrowed] {
+    api.patch(&format!("/users/{}", ben.id), json!({ "disabled": true })).await;
+    for events in [ended, narrowed, disabled] {
         let events = events.rest().await;
         assert_eq!(
             events.last().map(|event| (event.kind.as_str(), &event.data["why"])),

@@ -5,6 +5,7 @@ use carillon_tests::wait::{sample, when};
 use carillon_tests::{Api, App, Fires, LogRow, Start, Status, World, await_until, now_ms};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// Tasks that are repeated when their outcome is unknown, each every second.
 const AT_LEAST_ONCE: usize = 24;
@@ -87,11 +88,10 @@ impl Load {
     }
 }
 
-/// What lay with executors when the database went, and was due within two seconds, has started all the same. Asked while the
-/// database is still away.
-pub fn assert_held_started(starts: &[Start], held: &[LogRow], gone_at: i64) {
-    let due: Vec<&LogRow> =
-        held.iter().filter(|row| (gone_at + 200..gone_at + 2_000).contains(&row.due_time)).collect();
+/// What lay with executors when the database went, and was due in this time (epoch ms), has started all the same. Asked while
+/// the database is still away.
+pub fn assert_held_started(starts: &[Start], held: &[LogRow], due: Range<i64>) {
+    let due: Vec<&LogRow> = held.iter().filter(|row| due.contains(&row.due_time)).collect();
     assert!(!due.is_empty(), "executors held nothing: {}", sample(held));
     for row in due {
         assert!(starts.iter().any(|start| start.log == row.id), "held when the database went, not started: {row:?}");
