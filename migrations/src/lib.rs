@@ -33,10 +33,13 @@ pub type Steps = Vec<Box<dyn MigrationTrait>>;
 
 static FURTHER: OnceLock<fn() -> Steps> = OnceLock::new();
 
-/// Adds steps after those of this release, as a later one will have them: the tests of an upgrade run a node of one. Only the
-/// first call in a process counts, and only before anything reads the schema.
+/// Adds steps after those of this release, as a later one will have them: the tests of an upgrade run a node of one. Comes before
+/// anything reads the schema.
+///
+/// # Panics
+/// At the second call in a process.
 pub fn add_steps(further: fn() -> Steps) {
-    FURTHER.get_or_init(|| further);
+    assert!(FURTHER.set(further).is_ok(), "further steps were added before");
 }
 
 /// Every step, oldest first.

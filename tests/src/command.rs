@@ -25,12 +25,15 @@ pub fn carillon() -> Command {
     without_settings(bound(&program, None))
 }
 
+/// How many of the made-up steps a later `carillon` knows.
+pub const LATER_STEPS: &str = "LATER_STEPS";
+
 /// `carillon` as a later release may be, which knows so many steps of the schema more: see `src/bin/later.rs`.
 #[must_use]
 pub fn later_carillon(steps: usize) -> Command {
     let program = built("CARILLON_LATER_BIN", "carillon-later", "cargo build -p carillon-tests --bins");
     let mut command = without_settings(bound(&program, None));
-    command.env("LATER_STEPS", steps.to_string());
+    command.env(LATER_STEPS, steps.to_string());
     command
 }
 

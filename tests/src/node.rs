@@ -59,7 +59,7 @@ impl Node {
         Self::start_of(command::carillon(), name, database_url, port, settings)
     }
 
-    /// The same of this program.
+    /// Starts a node whose program is not `carillon`.
     #[must_use]
     pub fn start_of(mut command: Command, name: &str, database_url: &str, port: u16, settings: Settings) -> Self {
         let port = if port == 0 { port::free() } else { port };

@@ -133,7 +133,7 @@ async fn health_is_told_to_nodes_of_the_app_signed() {
 
 /// Nodes of carillon 0.1 ask so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn health_is_told_to_older_nodes_unsigned_and_tells_little() {
+async fn health_is_told_to_older_nodes_unsigned_and_without_the_secret() {
     let (_node, _journal, _seen, running) = setup().await;
     let url = format!("http://127.0.0.1:{}/health", running.port);
     let text = http().get(url).send().await.unwrap().text().await.unwrap();

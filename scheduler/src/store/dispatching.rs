@@ -6,8 +6,8 @@ use super::planning::bucket;
 use super::revoking::KEEP_RUNNING;
 use super::sql::{DISPATCHED, ID_VERSION, QUEUED};
 use super::sql_store::{Transaction, retrying};
-use super::values::{clean, to_json};
-use super::{DispatchStore, Result, RunDispatch, SqlStore};
+use super::values::{clean, list, to_json};
+use super::{DispatchStore, Result, RunDispatch, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::RUNS_ENDED;
 use async_trait::async_trait;
@@ -36,6 +36,7 @@ statements!(
          attempt = attempt + 1, version = version + 1, reason = '' WHERE id = {{1}} AND version = {{2}} \
          AND status = {QUEUED}"
     ),
+    IDS_TAKEN = |d| format!("SELECT id FROM task_log WHERE id IN {} LIMIT 1", d.ids(1)),
     INSERT_SHARDS = |d| format!(
         "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
          bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
@@ -118,7 +119,14 @@ impl DispatchStore for SqlStore {
     }
 
     async fn dispatch_shards(&self, node: NodeId, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
-        retrying(|| self.dispatch_shards_once(node, parent, shards, now)).await
+        let done = retrying(|| self.dispatch_shards_once(node, parent, shards, now)).await;
+        match done {
+            Err(error) if error.kind() == StoreErrorKind::Duplicate && self.is_an_id_taken(shards).await? => {
+                // Not the places of its shards are taken. The next try makes other ids.
+                Err(StoreError::new(StoreErrorKind::Contention, error.action(), error.to_string()))
+            }
+            done => done,
+        }
     }
 
     async fn note_stop(&self, runs: &[(LogId, i64)], reason: Reason) -> Result<HashSet<LogId>> {
@@ -199,6 +207,13 @@ pub(super) fn change_row(change: &Transition) -> ChangeRow {
 }
 
 impl SqlStore {
+    async fn is_an_id_taken(&self, runs: &[Run]) -> Result<bool> {
+        const ACTION: &str = "look for ids that are taken";
+        let ids = list(ACTION, runs.iter().map(|run| &run.id))?;
+        let found: Vec<LogId> = self.query(ACTION, &IDS_TAKEN, [ids.into()]).await?;
+        Ok(!found.is_empty())
+    }
+
     async fn dispatch_shards_once(&self, node: NodeId, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
         const ACTION: &str = "dispatch shards";
         let tx = self.begin(ACTION).await?;

@@ -185,6 +185,9 @@ fn classify_sqlx(error: &SqlxError) -> StoreErrorKind {
         if is_lost(mysql.number(), database.message()) {
             return StoreErrorKind::Contention;
         }
+        if says_id_is_taken(mysql.number(), database.message()) {
+            return StoreErrorKind::Duplicate;
+        }
         return classify_mysql(mysql.number());
     }
     let code = database.code().unwrap_or_default();
@@ -207,13 +210,16 @@ fn classify_sqlx(error: &SqlxError) -> StoreErrorKind {
     }
 }
 
+/// Whether a number is out of range because of what [`Dialect::or_ignore`](super::dialect::Dialect::or_ignore) adds to it.
+fn says_id_is_taken(number: u16, message: &str) -> bool {
+    number == 1690 && message.contains(&i64::MAX.to_string())
+}
+
 /// By the numbers of MariaDB and MySQL.
 fn classify_mysql(number: u16) -> StoreErrorKind {
     match number {
         // Deadlock, also of Galera's certification; a row has changed since the snapshot.
         1213 | 1020 => StoreErrorKind::Contention,
-        // A number out of range: see `Dialect::or_ignore`.
-        1690 => StoreErrorKind::Duplicate,
         // --read-only, read-only mode, read-only transaction.
         1290 | 1836 | 1792 => StoreErrorKind::ReadOnly,
         // Disk full, too many connections, Galera not ready, shutdown, server gone, network, aborted, commit failed, too many
@@ -246,10 +252,11 @@ mod tests {
 
     #[test]
     fn a_switch_over_and_every_limit_of_a_session_are_temporary() {
-        for number in [1047, 1053, 1180, 1205, 1213, 1290, 1836, 1927, 1969, 4031] {
+        for number in [1040, 1047, 1053, 1180, 1203, 1205, 1213, 1226, 1290, 1836, 1927, 1969, 4031] {
             let error = StoreError::new(classify_mysql(number), "try", "");
             assert!(error.is_temporary(), "{number}");
         }
         assert_eq!(classify_mysql(1146), StoreErrorKind::Other, "a table that does not exist");
+        assert_eq!(classify_mysql(1690), StoreErrorKind::Other, "a number out of range");
     }
 }

@@ -120,7 +120,11 @@ impl SqlStore {
             ),
         );
         let written = tx.execute_raw(sql.bind_all(values)).await;
-        written.map(drop).map_err(|error| error.naming("task", &task.spec.name))
+        written.map(drop).map_err(|error| match if_there {
+            IfThere::Refuse => error.naming("task", &task.spec.name),
+            // Not its name is taken, but its id.
+            IfThere::Leave => error,
+        })
     }
 
     /// Writes a change, and revokes what was written ahead; answers what executors hold.

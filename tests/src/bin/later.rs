@@ -2,13 +2,11 @@
 //! this release.
 
 use carillon_migrations::{Change, Steps, add_steps};
+use carillon_tests::command::LATER_STEPS;
 use clap::Parser;
 use std::process::ExitCode;
 
-/// How many of the steps it knows.
-const STEPS: &str = "LATER_STEPS";
-
-/// One that nodes of this release can work with, and one that they cannot.
+/// One that nodes of this release can work with, and one that they cannot; as MariaDB and PostgreSQL understand them.
 const MADE_UP: [Change; 2] = [
     Change {
         name: "m9998_a_column",
@@ -21,7 +19,8 @@ const MADE_UP: [Change; 2] = [
 ];
 
 fn known() -> Steps {
-    let count = std::env::var(STEPS).ok().and_then(|count| count.parse().ok()).unwrap_or(MADE_UP.len());
+    let count = std::env::var(LATER_STEPS).map(|count| count.parse());
+    let Ok(Ok(count)) = count else { panic!("the environment says how many steps it knows ({LATER_STEPS})") };
     MADE_UP.into_iter().take(count).map(|step| Box::new(step) as _).collect()
 }
 

@@ -19,7 +19,7 @@ cases!(
     a_parent_that_must_stop_ends_as_its_shards_do,
 );
 
-databases!(a_parent_ends_though_shards_of_it_are_missing);
+databases!(a_parent_ends_though_shards_of_it_are_missing, an_id_that_another_run_has_loses_no_sharded_fire);
 
 /// A parent, and its shards with executors 100, 101 …
 pub async fn expanded(world: &World, total: i32) -> (Run, Vec<Run>) {
@@ -64,6 +64,19 @@ async fn a_shard_that_cannot_be_written_leaves_the_parent_queued(world: World) {
     let rows = world.rows(parent.task_id).await;
     let state = (rows[0].dispatched.run.status, rows[0].dispatched.run.version, rows.len());
     assert_eq!(state, (Status::Queued, parent.version, 1));
+}
+
+/// Its shards come again under other ids.
+async fn an_id_that_another_run_has_loses_no_sharded_fire(world: World, _: SqlStore) {
+    let parent = world.queued_parent().await;
+    let mut shards = world.shards_of(&parent, 2);
+    shards[1].id = parent.id;
+    let error = world.store.dispatch_shards(NodeId(1), &parent, &shards, world.now).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Contention);
+    let rows = world.rows(parent.task_id).await;
+    assert_eq!((rows[0].dispatched.run.status, rows.len()), (Status::Queued, 1));
+    let shards = world.shards_of(&parent, 2);
+    assert!(world.store.dispatch_shards(NodeId(1), &parent, &shards, world.now).await.unwrap());
 }
 
 /// All are due at the same instant, and each is on one page.

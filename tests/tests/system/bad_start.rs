@@ -76,6 +76,13 @@ async fn wrong_settings_are_named() {
 }
 
 #[tokio::test]
+async fn a_database_of_an_earlier_release_is_named_where_it_is_not_brought_up_to_date() {
+    let folder = folder::fresh("earlier");
+    let words = ["the schema lacks", "carillon migrate", "database.migrate_at_start"];
+    must_fail(serve(&folder, &[("database.migrate_at_start", "false")]), &folder, &words).await;
+}
+
+#[tokio::test]
 async fn certificates_that_cannot_be_used_are_named() {
     let (authority, other) = (Authority::new("authority"), Authority::new("other"));
     let (own, another) = (authority.issue("node"), other.issue("node"));

@@ -51,7 +51,7 @@ impl Entered {
     fn note_end(&mut self, how: Stopped) {
         self.has_ended = true;
         self.work.note(self.key, &format!("{how:?}"));
-        self.work.parts.ledger.stopped(self.key, self.work.parts.time.now_ms(), how);
+        self.work.parts.ledger.stopped(self.key, self.work.machine, self.work.parts.time.now_ms(), how);
     }
 }
 

@@ -37,6 +37,8 @@ pub enum Stopped {
 pub struct Stop {
     /// Which attempt.
     pub key: RunKey,
+    /// Number of the machine.
+    pub machine: usize,
     /// True time, ms.
     pub at: i64,
     /// How.
@@ -78,8 +80,8 @@ impl Ledger {
         self.starts.lock().unwrap().push(start);
     }
 
-    pub(super) fn stopped(&self, key: RunKey, at: i64, how: Stopped) {
-        self.stops.lock().unwrap().push(Stop { key, at, how });
+    pub(super) fn stopped(&self, key: RunKey, machine: usize, at: i64, how: Stopped) {
+        self.stops.lock().unwrap().push(Stop { key, machine, at, how });
     }
 
     pub(super) fn acknowledged(&self, ack: Ack) {

@@ -459,6 +459,17 @@ fn what_was_tried_while_the_database_was_away_goes_out_when_it_is_back() {
     }
 }
 
+/// The database is away, or can only be read, for longer than an executor's lease. What the executor holds, and is due when the
+/// lease would be over, starts: nodes let it go on.
+#[test]
+fn what_is_held_starts_while_the_database_is_away_for_longer_than_a_lease() {
+    for (seed, from) in (0..SEEDS).zip([30_400, 31_200, 32_000].into_iter().cycle()) {
+        for fault in [Fault::StoreAway { node: None, down: 15_000 }, Fault::ReadOnly { down: 15_000 }] {
+            holds(seed, TWELVE_SECONDS, &[at(from, fault)]);
+        }
+    }
+}
+
 /// After an outage of about a minute an executor is heard before the node that hears it renews its own heartbeat, and another node
 /// joins just then. That is no restored database.
 #[test]

@@ -5,6 +5,7 @@ use super::steps::{Step, steps, story};
 use super::{Tasks, Twins, furnished, holds_for, missing, picture};
 use carillon::store::StoreErrorKind;
 use carillon_tests::Kind;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Sequences tried with each database.
 const CASES: u32 = 40;
@@ -89,7 +90,8 @@ fn orders(left: usize, right: usize) -> Vec<Vec<usize>> {
     found
 }
 
-async fn at_once(kind: Kind, before: &[Step], steps: [&[Step]; 2]) {
+/// Whether it could be judged.
+async fn at_once(kind: Kind, before: &[Step], steps: [&[Step]; 2]) -> bool {
     let mut twins = Twins::new(kind).await;
     let mut made = Vec::new();
     for step in before {
@@ -111,14 +113,14 @@ async fn at_once(kind: Kind, before: &[Step], steps: [&[Step]; 2]) {
     let found = Outcome { ends: [left, right], rows: picture(&twins.sql, twins.tasks, twins.clock).await };
     if found.ends.iter().flatten().any(|end| *end == Err(StoreErrorKind::Contention)) {
         // Whoever called would try again.
-        return;
+        return false;
     }
     let count = |calls: &[Call]| calls.iter().map(|call| call.parts().len()).sum();
     let mut nearest = None;
     for order in orders(count(&calls[0]), count(&calls[1])) {
         let outcome = one_by_one((twins.tasks, twins.clock), &made, &calls, &order).await;
         if found.is(&outcome) {
-            return;
+            return true;
         }
         nearest.get_or_insert(outcome);
     }
@@ -135,9 +137,14 @@ async fn at_once(kind: Kind, before: &[Step], steps: [&[Step]; 2]) {
 
 fn holds(kind: Kind) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (tried, judged) = (AtomicU32::new(0), AtomicU32::new(0));
     holds_for(CASES, 60, &(story(3..14), steps(1..3), steps(1..3)), |(before, left, right)| {
-        runtime.block_on(at_once(kind, &before, [&left, &right]));
+        let is_judged = runtime.block_on(at_once(kind, &before, [&left, &right]));
+        tried.fetch_add(1, Ordering::Relaxed);
+        judged.fetch_add(u32::from(is_judged), Ordering::Relaxed);
     });
+    let (tried, judged) = (tried.into_inner(), judged.into_inner());
+    assert!(judged * 2 > tried, "of {tried} cases {judged} did not end in contention");
 }
 
 #[test]

@@ -178,13 +178,13 @@ pub struct Done {
     pub at: i64,
 }
 
-/// What an operation did.
+/// What somebody asked for, or an operation did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Somebody asks for a run to be cancelled.
     Cancelling(LogId),
-    /// Somebody asks for the fire of a task at that instant to be skipped.
-    Skipping(TaskId, i64),
+    /// Somebody asks for the fire of a task at that instant to be skipped; in which operation.
+    Skipping(TaskId, i64, usize),
     /// A run is cancelled.
     Cancelled(LogId),
     /// The fire of a task at that instant is skipped.
@@ -289,10 +289,10 @@ impl Desk {
     }
 
     async fn skip(&self, task: TaskId, restored_after: Option<i64>) {
-        let world = self.world.clone();
+        let (world, number) = (self.world.clone(), self.number);
         let asked = self.ask(move |parts: Parts| {
             let world = world.clone();
-            async move { skip(&world, &parts, task).await }
+            async move { skip(&parts, task, |fire_time| world.note(Effect::Skipping(task, fire_time, number))).await }
         });
         let skipped = asked.await;
         let Some(fire_time) = skipped.flatten() else { return };
@@ -428,7 +428,7 @@ async fn calendar(parts: &SimParts, tenant: TenantId, task: TaskId, version: i64
 }
 
 /// The first fire that is not written yet.
-async fn skip(world: &World, parts: &SimParts, task: TaskId) -> Result<Option<i64>> {
+async fn skip(parts: &SimParts, task: TaskId, asks: impl Fn(i64)) -> Result<Option<i64>> {
     let engine = &parts.engine;
     let view = view(parts, task).await?;
     if !view.activity.started || !fires_by_itself(&view) {
@@ -436,7 +436,7 @@ async fn skip(world: &World, parts: &SimParts, task: TaskId) -> Result<Option<i6
     }
     let now = engine.clock.now_ms();
     let fire_time = view.next_fire_at;
-    world.note(Effect::Skipping(task, fire_time));
+    asks(fire_time);
     let wish = Skip { id: engine.ids.next(now), fire_time, message: "stocktaking".to_owned() };
     let is_skipped = match engine.store.skip_fire(&view, &wish, now).await? {
         Skipped::Written => true,

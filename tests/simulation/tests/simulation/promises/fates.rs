@@ -124,12 +124,8 @@ impl Evidence<'_> {
 
     /// Whether people have asked for it, or what it is a shard of, to be cancelled.
     fn is_cancelled(&self, run: &Run) -> bool {
-        let asked = [
-            Effect::Cancelling(run.id),
-            Effect::Cancelling(run.parent_id),
-            Effect::Skipping(run.task_id, run.fire_time),
-        ];
-        asked.iter().any(|what| self.asked_for(what) > 0)
+        let cancelling = |log: LogId| self.is_asked_for(&Effect::Cancelling(log));
+        cancelling(run.id) || cancelling(run.parent_id) || self.skipped_by(run.task_id, run.fire_time) > 0
     }
 
     fn shards_of(&self, parent: LogId) -> impl Iterator<Item = &LogRow> {

@@ -44,6 +44,9 @@ const CLOCKS_MS: i64 = 100;
 /// Before a calm change a fire has its row so long after it, ms: its clock may be another's.
 const WRITTEN_AHEAD_MS: i64 = 1_000;
 
+/// A change that was decided is committed within this time, ms.
+const COMMIT_MS: i64 = 5_000;
+
 /// Of what was missed by one task at least so many have a row.
 const MISSED_KEPT: usize = 100;
 
@@ -123,7 +126,7 @@ impl Evidence<'_> {
         self.state.logs.get(&log).is_some_and(|row| {
             let has_ended = row.finished_at > 0 && self.clock.last(row.finished_at) < weakened.start;
             // It may have ended once more, which was lost.
-            let went_on = || self.starts_of(log).any(|start| start.at >= weakened.start);
+            let went_on = || self.starts_of(log).any(|start| weakened.contains(&start.at));
             (has_ended && !went_on()) || self.clock.first(row.run.fire_time) > weakened.end
         })
     }
@@ -236,9 +239,9 @@ impl Evidence<'_> {
                     let known = |at: i64| at + self.clock.most_ahead(at - READ_MS, at);
                     let is_later = |c: &Redefinition| c.revision > run.revision && known(c.at) < fire;
                     // Who gave it up went by the newest definition of then, whatever the row says.
-                    let finished_at = self.state.logs[log].finished_at;
-                    let ended_at = self.clock.last(finished_at);
-                    let is_by = |c: &&Redefinition| c.task == task && (c.at <= ended_at || c.from <= finished_at);
+                    // The row has the time at which a change was decided; its commit may have come late.
+                    let ended_at = self.clock.last(self.state.logs[log].finished_at) + COMMIT_MS;
+                    let is_by = |c: &&Redefinition| c.task == task && c.at <= ended_at;
                     let mut by_then = self.state.changes.iter().filter(is_by);
                     let by_old = by_then.next_back().is_some_and(is_later);
                     let ran = self.starts_of(*log).next().is_some();

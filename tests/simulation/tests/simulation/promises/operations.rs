@@ -7,6 +7,7 @@ use carillon::domain::rules::MaintenanceWindow;
 use carillon::domain::{BackfillId, LogId, Reason, TaskId, Trigger};
 use carillon_protocol::RunKey;
 use carillon_simulation::executor::Start;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Every node goes by a rule so long after it was answered, where nothing is out of order, ms.
@@ -38,9 +39,19 @@ impl Evidence<'_> {
         }
     }
 
-    /// How often somebody asked for this.
-    pub fn asked_for(&self, what: &Effect) -> usize {
-        self.world.done.lock().unwrap().iter().filter(|one| one.what == *what).count()
+    /// Whether somebody asked for this.
+    pub fn is_asked_for(&self, what: &Effect) -> bool {
+        self.world.done.lock().unwrap().iter().any(|one| one.what == *what)
+    }
+
+    /// In how many operations somebody asked for a fire to be skipped: each may ask several times.
+    pub fn skipped_by(&self, task: TaskId, fire_time: i64) -> usize {
+        let done = self.world.done.lock().unwrap();
+        let of_fire = done.iter().filter_map(|one| match one.what {
+            Effect::Skipping(of, at, number) if (of, at) == (task, fire_time) => Some(number),
+            _ => None,
+        });
+        of_fire.collect::<BTreeSet<usize>>().len()
     }
 
     fn is_changed_after(&self, task: TaskId, at: i64) -> bool {
@@ -71,12 +82,12 @@ impl Evidence<'_> {
 
     /// Unless its task was changed, or a person cancelled it after all, it is as any other fire.
     fn a_fire_is_back(&mut self, (task, fire_time): (TaskId, i64), at: i64) {
-        if self.is_changed_after(task, at) || self.asked_for(&Effect::Skipping(task, fire_time)) > 1 {
+        if self.is_changed_after(task, at) || self.skipped_by(task, fire_time) > 1 {
             return;
         }
         let mut there = self.state.by_fire.range((task, fire_time, i32::MIN)..(task, fire_time + 1, i32::MIN));
         let row = there.next().and_then(|(_, log)| self.state.logs.get(log)).cloned();
-        let is_cancelled = row.as_ref().is_some_and(|row| self.asked_for(&Effect::Cancelling(row.run.id)) > 0);
+        let is_cancelled = row.as_ref().is_some_and(|row| self.is_asked_for(&Effect::Cancelling(row.run.id)));
         if row.as_ref().is_none_or(|row| row.run.reason == Reason::CancelledManually) && !is_cancelled {
             let detail = format!("task {task} fire {fire_time} was restored by {at}: {row:?}");
             self.breaks("P2 a skip that is taken back leaves no fire out", row.map(|row| row.run.id), detail);

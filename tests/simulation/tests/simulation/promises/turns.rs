@@ -42,15 +42,16 @@ impl<'a> Evidence<'a> {
 
     /// What went on when, by task.
     pub fn going(&self) -> BTreeMap<TaskId, Vec<Going>> {
-        let mut stopped: BTreeMap<RunKey, Vec<i64>> = BTreeMap::new();
+        let mut stopped: BTreeMap<(RunKey, usize), Vec<i64>> = BTreeMap::new();
         for stop in self.world.ledger.stops() {
-            stopped.entry(stop.key).or_default().push(stop.at);
+            stopped.entry((stop.key, stop.machine)).or_default().push(stop.at);
         }
         let mut going: BTreeMap<TaskId, Vec<Going>> = BTreeMap::new();
         // Where commits were lost, an attempt may go on twice, one after the other.
         for start in self.starts.values().flatten() {
-            let after = stopped.get(&start.key).into_iter().flatten().copied().filter(|at| *at >= start.at);
-            let (key, from, to) = (start.key, start.at, after.min().unwrap_or(i64::MAX));
+            let stops = stopped.get(&(start.key, start.machine)).into_iter().flatten().copied();
+            let (key, from) = (start.key, start.at);
+            let to = stops.filter(|at| *at >= from).min().unwrap_or(i64::MAX);
             going.entry(start.task).or_default().push(Going { key, from, to });
         }
         for runs in going.values_mut() {
@@ -97,8 +98,8 @@ impl<'a> Evidence<'a> {
     fn by_machine(&self, runs: Vec<Going>) -> Vec<Vec<Going>> {
         let mut of_machines: BTreeMap<usize, Vec<Going>> = BTreeMap::new();
         for run in runs {
-            let start = self.starts[&run.key].iter().find(|start| start.at == run.from);
-            of_machines.entry(start.map_or(0, |start| start.machine)).or_default().push(run);
+            let start = self.starts[&run.key].iter().find(|start| start.at == run.from).expect("it is made of one");
+            of_machines.entry(start.machine).or_default().push(run);
         }
         of_machines.into_values().collect()
     }
@@ -163,7 +164,7 @@ impl<'a> Evidence<'a> {
                 let of_schedule = run.trigger == Trigger::Schedule || is_revived;
                 let came_at = if of_schedule { run.fire_time } else { run.fire_time.max(run.due_time) };
                 let has_come = came_at > row.run.fire_time && self.clock.first(came_at) <= ended_at;
-                let is_late = (of_schedule && run.due_time > run.fire_time) || run.attempt > 1;
+                let is_late = (run.trigger == Trigger::Schedule && run.due_time > run.fire_time) || run.attempt > 1;
                 run.id != row.run.id && (has_come || is_late)
             };
             if !self.rows_of(row.run.task_id).any(covers) {
