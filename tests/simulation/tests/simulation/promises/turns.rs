@@ -157,15 +157,15 @@ impl<'a> Evidence<'a> {
             // later than its fire.
             let end = self.state.ends.get(&(row.run.id, row.run.attempt)).map_or(i64::MIN, |end| end.at);
             let ended_at = self.clock.last(row.finished_at).max(end) + CLOCKS_MS;
+            let has_come = |at: i64| at > row.run.fire_time && self.clock.first(at) <= ended_at;
             let covers = |other: &LogRow| {
                 let run = &other.run;
-                // What a backfill takes up again, its schedule had named before.
-                let is_revived = run.trigger == Trigger::Backfill && IdSource::made_at(run.id) < run.fire_time;
-                let of_schedule = run.trigger == Trigger::Schedule || is_revived;
+                let of_schedule = run.trigger == Trigger::Schedule;
                 let came_at = if of_schedule { run.fire_time } else { run.fire_time.max(run.due_time) };
-                let has_come = came_at > row.run.fire_time && self.clock.first(came_at) <= ended_at;
-                let is_late = (run.trigger == Trigger::Schedule && run.due_time > run.fire_time) || run.attempt > 1;
-                run.id != row.run.id && (has_come || is_late)
+                // What a backfill takes up again had come before, too, when its schedule named it.
+                let is_revived = run.trigger == Trigger::Backfill && IdSource::made_at(run.id) < run.fire_time;
+                let is_late = (of_schedule && run.due_time > run.fire_time) || run.attempt > 1;
+                run.id != row.run.id && (has_come(came_at) || (is_revived && has_come(run.fire_time)) || is_late)
             };
             if !self.rows_of(row.run.task_id).any(covers) {
                 let detail = format!("no later run of task {} had come at {}", row.run.task_id, row.finished_at);
