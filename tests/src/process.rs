@@ -142,6 +142,17 @@ impl Process {
         std::fs::read(&self.0.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
+    /// Waits, so many seconds at most, until it has ended by itself with a failure; answers its log, which names all of `words`.
+    pub async fn wait_failure(&self, seconds: u64, words: &[&str]) -> String {
+        let status = self.wait_exit(seconds).await;
+        let log = self.log();
+        assert!(status.code().is_some_and(|code| code != 0), "ended by {status}:\n{log}");
+        for word in words {
+            assert!(log.contains(word), "nothing about {word:?} in:\n{log}");
+        }
+        log
+    }
+
     /// The first warnings and errors, and the last lines, for the report of a failed scenario.
     #[must_use]
     pub fn log_digest(&self) -> String {

@@ -78,23 +78,25 @@ impl World {
 
     /// Starts a node that uses the database by an address of its own, and waits until it is ready.
     pub async fn node_on(&self, name: &str, database: &Database, settings: Settings<'_>) -> Node {
-        let node = Node::start(name, &database.url, 0, settings);
-        self.nodes.lock().unwrap().push(node.clone());
+        let node = self.kept(Node::start(name, &database.url, 0, settings));
         node.ready().await;
         node
     }
 
     /// Starts a node.
     pub fn unready_node(&self, name: &str, port: u16, settings: Settings<'_>) -> Node {
-        let node = Node::start(name, &self.database.url, port, settings);
+        self.kept(Node::start(name, &self.database.url, port, settings))
+    }
+
+    /// Counts it among the nodes of this world.
+    fn kept(&self, node: Node) -> Node {
         self.nodes.lock().unwrap().push(node.clone());
         node
     }
 
     /// Starts a node of a later release, which knows so many steps of the schema more, and waits until it is ready.
     pub async fn later_node(&self, name: &str, port: u16, steps: usize, settings: Settings<'_>) -> Node {
-        let node = Node::start_of(command::later_carillon(steps), name, &self.database.url, port, settings);
-        self.nodes.lock().unwrap().push(node.clone());
+        let node = self.kept(Node::start_of(command::later_carillon(steps), name, &self.database.url, port, settings));
         node.ready().await;
         node
     }

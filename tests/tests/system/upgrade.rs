@@ -268,16 +268,9 @@ async fn a_release_is_upgraded_under_load(kind: Kind) {
     assert!(old[1].process.is_running(), "{}", old[1].process.log_digest());
 
     world.later_node("d", 0, 2, QUICK).await;
-    let status = old[1].process.wait_exit(30).await;
-    let log = old[1].process.log();
-    assert!(status.code().is_some_and(|code| code != 0) && log.contains("steps aside"), "{status}: {log}");
+    old[1].process.wait_failure(30, &["steps aside"]).await;
     let again = world.unready_node("b", 0, QUICK);
-    let status = again.process.wait_exit(30).await;
-    let log = again.process.log();
-    assert!(
-        status.code().is_some_and(|code| code != 0) && log.contains("belongs to a later release"),
-        "{status}: {log}"
-    );
+    again.process.wait_failure(30, &["belongs to a later release"]).await;
     go_on(3, "fires after the upgrade").await;
     assert!(next.process.is_running() && replaced.process.is_running(), "{}", next.process.log_digest());
 
