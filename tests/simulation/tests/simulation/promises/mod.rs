@@ -172,6 +172,7 @@ impl Evidence<'_> {
         self.missed_fires_run_as_policies_say();
         self.what_a_stopped_task_would_have_fired_is_not_made_up_for();
         self.nothing_is_late_without_need();
+        self.nothing_is_sent_before_its_lead();
         self.what_is_held_starts_while_the_database_is_away();
         self.what_people_did_holds();
     }

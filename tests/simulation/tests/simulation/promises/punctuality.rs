@@ -1,8 +1,8 @@
 //! P3, P9 and P10: what starts on time. A run is late for a reason: something was out of order near its fire, its task
 //! was changed just then, or as many runs went on as may.
 
-use super::Evidence;
 use super::turns::{Going, bound_of, takes_turns_on_executors};
+use super::{CLOCKS_MS, Evidence, READ_IN_TROUBLE_MS, READ_MS};
 use crate::faults::{Fault, Planned};
 use crate::settings::{AHEAD_MS, HEARTBEAT_MS, OFFLINE_AFTER_MS};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
@@ -65,6 +65,25 @@ impl Evidence<'_> {
                 self.breaks(HELD, Some(run.id), detail);
             } else if allowed == ON_TIME_MS && !is_bounded && self.only_one_node_dies(&start) {
                 self.breaks("P10 the death of a node makes no fire late", Some(run.id), detail);
+            }
+        }
+    }
+
+    /// P3. A run that lies with its executor for longer than the lead keeps its permit and its place there from others, and an edit
+    /// may reach it no more.
+    pub fn nothing_is_sent_before_its_lead(&mut self) {
+        let lead_ms = self.world.shape.lead_ms + CLOCKS_MS;
+        for ((log, attempt), mark) in self.state.dispatch_marks.clone() {
+            let Some(run) = self.state.logs.get(&log).map(|row| &row.run) else { continue };
+            let due = run.fire_time - lead_ms;
+            let is_set = |planned: &Planned| matches!(planned.fault, Fault::ClockSet { .. });
+            let is_read = self.disturbances(mark.at - READ_IN_TROUBLE_MS, mark.at).all(is_set);
+            let read_ms = if is_read { READ_MS } else { READ_IN_TROUBLE_MS };
+            let shown = mark.at + self.clock.most_ahead(mark.at - read_ms, mark.at);
+            if shown < due {
+                let detail =
+                    format!("attempt {attempt} of fire {} at {}, {} ms early", run.fire_time, mark.at, due - shown);
+                self.breaks("P3 nothing is sent before its lead", Some(log), detail);
             }
         }
     }
