@@ -5,7 +5,7 @@ use crate::report::report;
 use crate::settings::{LEAD_MS, Shape};
 use crate::stories::{TWELVE_SECONDS, assert_kept, at, simulate};
 use crate::world::Setup;
-use carillon::domain::{LogId, Reason};
+use carillon::domain::{LogId, Reason, Status};
 use carillon_protocol::{RunKey, RunStatus};
 use carillon_simulation::executor::Stopped;
 use std::collections::{HashMap, HashSet};
@@ -64,6 +64,30 @@ fn what_succeeded_before_a_graceful_stop_is_not_repeated() {
                 let before = succeeded.insert(stop.key.0, stop.key.1);
                 assert_eq!(before, None, "seed {seed}: {:?} succeeded once more\n{}", stop.key, report(&world, &[]));
             }
+        }
+        assert_kept(seed, &world);
+    }
+}
+
+/// The same of a process that reaches nobody and is killed: what its handlers came to is in its journal, and the next one tells it
+/// before the nodes give up.
+#[test]
+fn what_succeeded_before_a_kill_is_told_by_the_next_process() {
+    let unheard = Fault::Island { executor: 0, down: 6_500 };
+    let plan = [at(30_000, unheard), at(36_000, Fault::Kill { executor: 0, down: 1_000 })];
+    for seed in 0..SEEDS {
+        let world = simulate(seed, TWELVE_SECONDS, &plan);
+        let unheard = world.began + 31_000..world.began + 35_500;
+        let stops = world.ledger.stops();
+        let succeeded = stops.iter().filter(|stop| {
+            stop.machine == 0 && unheard.contains(&stop.at) && stop.how == Stopped::Ended(RunStatus::Succeeded)
+        });
+        let succeeded: Vec<RunKey> = succeeded.map(|stop| stop.key).collect();
+        assert!(!succeeded.is_empty(), "seed {seed}");
+        for key in succeeded {
+            let end = world.store.inspect(|state| state.ends.get(&(LogId(key.0), key.1)).copied());
+            let is_told = end.is_some_and(|end| end.to == Status::Succeeded);
+            assert!(is_told, "seed {seed}: the row of {key:?} says {end:?}\n{}", report(&world, &[]));
         }
         assert_kept(seed, &world);
     }

@@ -20,6 +20,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How soon a supervisor starts again what ended by itself.
 const SUPERVISOR: Duration = Duration::from_secs(1);
 
+/// A process that finds no database, or no node, at its start ends within this time.
+const START_MAX: Duration = Duration::from_secs(60);
+
 /// A process of one name, in its incarnations.
 pub struct Host {
     name: String,
@@ -33,6 +36,8 @@ pub struct Host {
 #[derive(Default)]
 struct State {
     process: Option<Process>,
+    /// When that was started.
+    since: Option<Instant>,
     incarnation: usize,
     /// Whether it should run.
     is_wanted: bool,
@@ -75,6 +80,7 @@ impl Host {
         self.story.tell("start", json!({ "name": self.name, "incarnation": state.incarnation, "pid": process.pid() }));
         state.pids.push(process.pid());
         state.process = Some(process);
+        state.since = Some(Instant::now());
     }
 
     /// Waits until the fault before is mended.
@@ -155,10 +161,10 @@ impl Host {
     pub async fn supervise(&self) {
         loop {
             tokio::time::sleep(SUPERVISOR).await;
-            let Some(exit) = self.ended_by_itself() else { continue };
-            // The database being away at its start is a reason to end; a panic or a signal is none.
-            let what = format!("{} ended by itself: {exit}", self.name);
-            if exit.code() == Some(1) {
+            let Some((exit, ran)) = self.ended_by_itself() else { continue };
+            // The database being away at its start is a reason to end; a panic or a signal is none, nor is anything later.
+            let what = format!("{} ended by itself after {ran:.0?}: {exit}", self.name);
+            if exit.code() == Some(1) && ran < START_MAX {
                 self.story.tell(&what, json!({}));
             } else {
                 self.story.incident(&what);
@@ -167,8 +173,10 @@ impl Host {
         }
     }
 
-    fn ended_by_itself(&self) -> Option<ExitStatus> {
+    /// How, and how long it ran.
+    fn ended_by_itself(&self) -> Option<(ExitStatus, Duration)> {
         let state = self.state.lock().unwrap();
-        state.process.as_ref().filter(|_| state.is_wanted)?.exit()
+        let exit = state.process.as_ref().filter(|_| state.is_wanted)?.exit()?;
+        Some((exit, state.since?.elapsed()))
     }
 }
