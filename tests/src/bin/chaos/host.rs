@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const SUPERVISOR: Duration = Duration::from_secs(1);
 
 /// A process that finds no database, or no node, at its start ends within this time.
-const START_MAX: Duration = Duration::from_secs(60);
+const START_MAX: Duration = Duration::from_mins(1);
 
 /// A process of one name, in its incarnations.
 pub struct Host {
