@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 type Order = (Command, Sender<std::io::Result<Child>>);
 
@@ -59,6 +60,7 @@ pub fn is_root() -> bool {
 struct Inner {
     name: String,
     log: PathBuf,
+    started: Instant,
     child: Mutex<Child>,
 }
 
@@ -82,13 +84,20 @@ impl Process {
         let file = File::options().create(true).append(true).open(log).expect("open the log");
         command.stdin(Stdio::null()).stdout(file.try_clone().expect("share the log")).stderr(file);
         let child = spawn(command).unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
-        Self(Arc::new(Inner { name: name.to_owned(), log: log.to_owned(), child: Mutex::new(child) }))
+        let (name, log, started) = (name.to_owned(), log.to_owned(), Instant::now());
+        Self(Arc::new(Inner { name, log, started, child: Mutex::new(child) }))
     }
 
     /// As given at the start.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// How long ago it was started.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.0.started.elapsed()
     }
 
     /// Process id.

@@ -68,8 +68,10 @@ impl Executors {
         let app = (signer.owner.tenant_id, signer.owner.app_id);
         self.registry.refresh_one(&*self.store, id, (app, Some(&register.address)), alive_since).await?;
         // By its id, not by the time: the clock may have been set back.
-        let is_new = id > before && IdSource::made_by(id) == self.ids.node();
-        if is_new {
+        if id > before && IdSource::made_by(id) == self.ids.node() {
+            // Those that are known register again from time to time.
+            let (address, instance) = (&register.address, &register.instance);
+            tracing::info!(executor = id.0, address, instance, "executor registered");
             // A process seen for the first time holds nothing.
             let (runs, cancelled) = (HashSet::new(), HashSet::new());
             self.registry.heard(
@@ -84,11 +86,6 @@ impl Executors {
                     room: Room::default(),
                 },
             );
-        }
-        // Those that are known register again from time to time.
-        if is_new {
-            let (address, instance) = (&register.address, &register.instance);
-            tracing::info!(executor = id.0, address, instance, "executor registered");
         }
         Ok(registration)
     }

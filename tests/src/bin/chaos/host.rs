@@ -36,8 +36,6 @@ pub struct Host {
 #[derive(Default)]
 struct State {
     process: Option<Process>,
-    /// When that was started.
-    since: Option<Instant>,
     incarnation: usize,
     /// Whether it should run.
     is_wanted: bool,
@@ -80,7 +78,6 @@ impl Host {
         self.story.tell("start", json!({ "name": self.name, "incarnation": state.incarnation, "pid": process.pid() }));
         state.pids.push(process.pid());
         state.process = Some(process);
-        state.since = Some(Instant::now());
     }
 
     /// Waits until the fault before is mended.
@@ -176,7 +173,7 @@ impl Host {
     /// How, and how long it ran.
     fn ended_by_itself(&self) -> Option<(ExitStatus, Duration)> {
         let state = self.state.lock().unwrap();
-        let exit = state.process.as_ref().filter(|_| state.is_wanted)?.exit()?;
-        Some((exit, state.since?.elapsed()))
+        let process = state.process.as_ref().filter(|_| state.is_wanted)?;
+        Some((process.exit()?, process.age()))
     }
 }
