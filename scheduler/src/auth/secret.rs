@@ -1,8 +1,6 @@
 //! Secrets that callers carry: random, told apart by their first letters, stored as hashes only.
 
-use carillon_protocol::sign::random_hex;
-use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
+use carillon_protocol::sign::{random_hex, sha256_hex};
 
 /// What session tokens begin with.
 pub const SESSION_PREFIX: &str = "cs_";
@@ -18,11 +16,7 @@ pub fn new_secret(prefix: &str) -> Result<String, getrandom::Error> {
 /// What is stored of a secret: lower-case hex SHA-256. The secrets have 256 random bits, so that a
 /// slow hash would add nothing.
 pub fn hash_of(secret: &str) -> String {
-    Sha256::digest(secret).iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    sha256_hex(secret.as_bytes())
 }
 
 /// The token against forged requests of a session: who knows it can read what the node answers, and

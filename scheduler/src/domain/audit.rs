@@ -5,9 +5,9 @@
 use super::action::{Action, AuditAction};
 use super::{TaskId, TenantId};
 use crate::domain::UserId;
+use carillon_protocol::sign::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use utoipa::ToSchema;
 
 /// Who does something.
@@ -204,11 +204,7 @@ impl AuditEntry {
                 None => sha.update("-"),
             }
         }
-        let mut hash = String::with_capacity(64);
-        for byte in sha.finalize() {
-            let _ = write!(hash, "{byte:02x}");
-        }
-        hash
+        hex(&sha.finalize())
     }
 }
 

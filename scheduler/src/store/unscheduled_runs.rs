@@ -9,7 +9,7 @@ use crate::domain::schedule::beside_whole_seconds;
 use crate::domain::task::{Routing, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
 use crate::domain::{LogId, Refusal, TaskId, Trigger};
-use sha2::{Digest, Sha256};
+use carillon_protocol::sign::sha256_hex;
 
 /// A run to start.
 #[derive(Debug, Clone)]
@@ -173,11 +173,5 @@ impl SqlStore {
 
 /// The row of an idempotency key: keys of any length and alphabet, each task's its own.
 fn key_of(task_id: TaskId, key: &str) -> String {
-    use std::fmt::Write as _;
-    let digest = Sha256::digest(key.as_bytes());
-    let mut text = format!("{task_id}:");
-    for byte in digest {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    format!("{task_id}:{}", sha256_hex(key.as_bytes()))
 }
