@@ -170,12 +170,9 @@ impl State {
                 let first = held.waiting.entry(ask.task_id).or_insert(run.due_time);
                 *first = run.due_time.min(*first);
             }
-        }
-        for ask in self.permits.values() {
-            let Some(row) = self.logs.get(&ask.id) else { continue };
-            let counts = match row.run.status {
+            let counts = match run.status {
                 Status::Dispatched => true,
-                Status::Queued => row.run.version == ask.version,
+                Status::Queued => run.version == ask.version,
                 _ => false,
             };
             if counts {
