@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Installs a server into `data`; the command that runs it. Durable as in production.
-pub fn mariadb(data: &Path, port: u16, profiles: bool) -> Result<Command> {
+pub fn mariadb(data: &Path, port: u16) -> Result<Command> {
     const USER: &str = "mysql";
     let installer = find("mariadb-install-db", "mariadb-server")?;
     let program = find("mariadbd", "mariadb-server")?;
@@ -35,9 +35,6 @@ pub fn mariadb(data: &Path, port: u16, profiles: bool) -> Result<Command> {
         "--innodb-flush-log-at-trx-commit=1".to_owned(),
         "--innodb-buffer-pool-size=256M".to_owned(),
     ]);
-    if profiles {
-        command.args(["--performance-schema=ON", "--max-digest-length=4096"]);
-    }
     Ok(command)
 }
 

@@ -13,7 +13,6 @@ mod lists;
 mod options;
 mod overload;
 mod proc;
-mod profile;
 mod records;
 mod recovery;
 mod report;
@@ -23,7 +22,6 @@ mod server;
 mod stand;
 mod steady;
 mod tasks;
-mod work;
 
 use anyhow::Result;
 use clap::Parser;
@@ -49,8 +47,7 @@ async fn main() -> ExitCode {
 }
 
 async fn measure(options: &Options) -> Result<Value> {
-    let bench =
-        Bench { server: Server::start(options.database, options.profile).await?, programs: options.programs.clone() };
+    let bench = Bench { server: Server::start(options.database).await?, programs: options.programs.clone() };
     let mut figures = figures(options, &bench).await?;
     figures["database"] = serde_json::to_value(options.database)?;
     figures["database_settings"] = bench.server.settings().await?;

@@ -45,9 +45,6 @@ pub struct Options {
     /// Nodes that share the work.
     #[arg(long, default_value_t = 1, requires = "burst", value_parser = clap::value_parser!(u32).range(1..=8))]
     pub nodes: u32,
-    /// Also what each statement costs the server (`MariaDB`, `PostgreSQL`); counting costs `MariaDB` itself.
-    #[arg(long, requires = "rate")]
-    pub profile: bool,
     /// Folder with the built programs `carillon` and `examples/bench`.
     #[arg(long, value_name = "FOLDER", default_value = "target/release")]
     pub programs: PathBuf,

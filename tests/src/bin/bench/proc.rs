@@ -43,13 +43,6 @@ impl Target {
         Ok(ticks)
     }
 
-    /// Bytes that were written for it to disks so far, by all processes of a family that live.
-    pub fn written_bytes(self) -> Result<u64> {
-        let family = if self.family { children(self.pid) } else { Vec::new() };
-        let own = io_field(self.pid).with_context(|| format!("process {} tells nothing of its writes", self.pid))?;
-        Ok(own + family.into_iter().filter_map(io_field).sum::<u64>())
-    }
-
     /// Memory in KiB: resident, or for a family the sum of proportional shares.
     fn memory_kib(self) -> u64 {
         if !self.family {
@@ -91,12 +84,6 @@ fn children(parent: u32) -> Vec<u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent))
         .collect()
-}
-
-/// `None` when the process has ended meanwhile.
-fn io_field(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("write_bytes:")?.trim().parse().ok())
 }
 
 /// The number behind `name`; 0 when the process has ended.

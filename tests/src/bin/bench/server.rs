@@ -4,8 +4,6 @@ use crate::database::Database;
 use crate::install;
 use crate::options::Kind;
 use crate::proc::Target;
-use crate::profile::Profile;
-use crate::work::Work;
 use anyhow::{Context, Result, ensure};
 use carillon_tests::process::Process;
 use carillon_tests::{folder, port};
@@ -26,16 +24,14 @@ pub struct Server {
     admin: Option<Database>,
     /// `PostgreSQL` counts statements.
     counts_statements: bool,
-    /// It counts what each statement costs.
-    profiles: bool,
     databases: AtomicU32,
-    /// How many of its statements were questions for these counters.
+    /// How often [`Server::statements`] asked: `MariaDB` counts the question.
     asked: AtomicI64,
 }
 
 impl Server {
-    /// Installs and starts one, which counts what each statement costs if `profiles`.
-    pub async fn start(kind: Kind, profiles: bool) -> Result<Self> {
+    /// Installs and starts one.
+    pub async fn start(kind: Kind) -> Result<Self> {
         let folder = folder::fresh("bench-database");
         let mut server = Self {
             kind,
@@ -43,7 +39,6 @@ impl Server {
             process: None,
             admin: None,
             counts_statements: false,
-            profiles,
             databases: AtomicU32::new(0),
             asked: AtomicI64::new(0),
             folder,
@@ -51,7 +46,7 @@ impl Server {
         let data = server.folder.join("data");
         let command = match kind {
             Kind::Sqlite => return Ok(server),
-            Kind::Mariadb => install::mariadb(&data, server.port, profiles)?,
+            Kind::Mariadb => install::mariadb(&data, server.port)?,
             Kind::Postgres => install::postgres(&data, server.port, &mut server.counts_statements)?,
         };
         let process = Process::start("the database server", command, &server.folder.join("server.log"));
@@ -68,8 +63,6 @@ impl Server {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         };
-        let can_profile = kind == Kind::Mariadb || server.counts_statements;
-        ensure!(can_profile || !profiles, "PostgreSQL counts no statements without postgresql-contrib");
         if server.counts_statements {
             admin.execute("CREATE EXTENSION pg_stat_statements").await?;
         }
@@ -130,25 +123,26 @@ impl Server {
                      JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = '{}'",
                     database.name()
                 );
-                Ok(Some(admin.number(&sql).await? - self.asked.load(Ordering::Relaxed)))
+                admin.number(&sql).await.map(Some)
             }
             _ => Ok(None),
         }
     }
 
-    /// What the server has counted of its work for `database` (`MariaDB`: for all) by now.
-    pub async fn work(&self, database: &Database) -> Result<Work> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        Work::read(self.kind, database).await
-    }
-
-    /// What each statement has cost by now, where that is counted.
-    pub async fn profile(&self, database: &Database) -> Result<Option<Profile>> {
-        if !self.profiles {
-            return Ok(None);
+    /// Rows that the storage engine has read and bytes that clients were sent since the server started, by `MariaDB`'s
+    /// counters; of the others nothing.
+    pub async fn work_done(&self) -> Result<(f64, f64)> {
+        let Some(admin) = self.admin.as_ref().filter(|_| self.kind == Kind::Mariadb) else { return Ok((0.0, 0.0)) };
+        let read = "SELECT CAST(SUM(VARIABLE_VALUE) AS DOUBLE) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME \
+                    LIKE 'HANDLER_READ%'";
+        let sent = "SELECT CAST(VARIABLE_VALUE AS DOUBLE) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = \
+                    'BYTES_SENT'";
+        let mut answers = [0.0, 0.0];
+        for (answer, sql) in answers.iter_mut().zip([read, sent]) {
+            let rows = admin.query(sql).await?;
+            *answer = rows.first().context("no such counter")?.try_get_by_index(0)?;
         }
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        Profile::read(self.kind, database).await.map(Some)
+        Ok(answers.into())
     }
 
     /// Where [`Server::statements`] come from.
