@@ -26,6 +26,7 @@ mod m0011_clock;
 mod m0012_nodes;
 mod m0013_calendars;
 mod m0014_rule_changes;
+mod m0015_phases;
 mod schema;
 
 /// Steps, oldest first.
@@ -71,6 +72,7 @@ impl MigratorTrait for Migrator {
             Box::new(Change { name: "m0012_nodes", sql: m0012_nodes::END_EARLIER_NODES }),
             Box::new(Additions { name: "m0013_calendars", tables: m0013_calendars::TABLES }),
             Box::new(Tables { name: "m0014_rule_changes", tables: m0014_rule_changes::TABLES }),
+            Box::new(m0015_phases::PHASES),
         ];
         steps.extend(FURTHER.get().into_iter().flat_map(|further| further()));
         steps

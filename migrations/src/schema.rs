@@ -30,6 +30,9 @@ pub enum Kind {
     /// Nullable 32-bit integer, computed by this expression, for an index. MariaDB and MySQL index a column
     /// that takes no room, the others the expression.
     Computed(&'static str),
+    /// The same, kept in the row: MariaDB maintains an index on what it computes at a greater cost than the column's, and
+    /// PostgreSQL changes a row without its indexes only if no expression in them names what has changed.
+    Stored(&'static str),
 }
 
 /// A value of a row that is there from the beginning.
@@ -47,17 +50,24 @@ pub struct Index {
     name: &'static str,
     columns: &'static [&'static str],
     unique: bool,
+    /// Without rows whose computed column is null, where the database can leave rows out.
+    of_some: bool,
 }
 
 impl Index {
     /// An index for lookups.
     pub const fn new(name: &'static str, columns: &'static [&'static str]) -> Self {
-        Self { name, columns, unique: false }
+        Self { name, columns, unique: false, of_some: false }
     }
 
     /// A unique index.
     pub const fn unique(name: &'static str, columns: &'static [&'static str]) -> Self {
-        Self { name, columns, unique: true }
+        Self { name, columns, unique: true, of_some: false }
+    }
+
+    /// For lookups of rows whose computed column is not null.
+    pub const fn of_some(name: &'static str, columns: &'static [&'static str]) -> Self {
+        Self { name, columns, unique: false, of_some: true }
     }
 }
 
@@ -119,6 +129,51 @@ impl MigrationName for Additions {
 #[async_trait::async_trait]
 impl MigrationTrait for Additions {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for table in self.tables {
+            table.extend(manager).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A step that adds to tables and drops indexes: earlier releases can't go on beside it.
+#[derive(Debug, Clone, Copy)]
+pub struct Rework {
+    /// Under which the database notes that it is done.
+    pub name: &'static str,
+    /// Its own number, counted from 1, before which no release can work with the database.
+    pub number: i32,
+    /// Table and index that are dropped. First: a table is written anew faster without them.
+    pub no_longer: &'static [(&'static str, &'static str)],
+    /// How full new rows make a page of a table, percent (PostgreSQL).
+    pub fill: &'static [(&'static str, u8)],
+    /// What it adds: of each table only that.
+    pub tables: &'static [Table],
+}
+
+impl MigrationName for Rework {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Rework {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let oldest = format!("UPDATE schema_support SET oldest = {0} WHERE oldest < {0}", self.number);
+        manager.get_connection().execute_unprepared(&oldest).await?;
+        for (table, index) in self.no_longer {
+            if manager.has_index(table, index).await? {
+                let drop = sea_orm_migration::prelude::Index::drop().table(Alias::new(*table)).name(*index).to_owned();
+                manager.drop_index(drop).await?;
+            }
+        }
+        if Database::of(manager.get_database_backend()).pages_have_room() {
+            for (table, percent) in self.fill {
+                let sql = format!("ALTER TABLE {table} SET (fillfactor = {percent})");
+                manager.get_connection().execute_unprepared(&sql).await?;
+            }
+        }
         for table in self.tables {
             table.extend(manager).await?;
         }
@@ -201,7 +256,7 @@ impl Table {
         if self.keys > 1 {
             table.primary_key(&mut key);
         }
-        if Differences::of(backend).has_collations {
+        if Database::of(backend).has_collations() {
             // Names and tags compare exactly, as on the other two.
             table.engine("InnoDB").character_set("utf8mb4").collate("utf8mb4_bin");
         }
@@ -209,15 +264,22 @@ impl Table {
     }
 
     fn index_statement(&self, index: &Index, backend: DatabaseBackend) -> String {
-        let of = |name: &&str| match self.columns.iter().find(|(column, _)| column == name) {
-            Some((_, Kind::Computed(expression))) if Differences::of(backend).indexes_expressions => {
-                format!("({expression})")
-            }
-            _ => (*name).to_owned(),
+        let database = Database::of(backend);
+        let computed = |name: &str| match self.columns.iter().find(|(column, _)| *column == name) {
+            Some((_, Kind::Computed(expression))) if database.indexes_expressions() => Some(format!("({expression})")),
+            Some((_, Kind::Stored(expression))) if !database.adds_stored() => Some(format!("({expression})")),
+            Some((name, Kind::Computed(_) | Kind::Stored(_))) => Some((*name).to_owned()),
+            _ => None,
         };
         let unique = if index.unique { "UNIQUE " } else { "" };
-        let columns: Vec<String> = index.columns.iter().map(of).collect();
-        format!("CREATE {unique}INDEX {} ON {} ({})", index.name, self.name, columns.join(", "))
+        let columns: Vec<String> =
+            index.columns.iter().map(|name| computed(name).unwrap_or_else(|| (*name).to_owned())).collect();
+        let first = index.columns.iter().find_map(|name| computed(name));
+        let some = match first.filter(|_| index.of_some && database.indexes_expressions()) {
+            Some(column) => format!(" WHERE {column} IS NOT NULL"),
+            None => String::new(),
+        };
+        format!("CREATE {unique}INDEX {} ON {} ({}){some}", index.name, self.name, columns.join(", "))
     }
 
     /// Inserts the row unless it is there.
@@ -238,30 +300,48 @@ impl Table {
 }
 
 /// What sets the databases apart here.
-struct Differences {
-    /// An index may be on an expression; otherwise it needs a computed column.
-    indexes_expressions: bool,
-    /// `INTEGER` has 64 bits, and as a primary key it is the row's own place.
-    integers_are_wide: bool,
-    /// A table names its engine and how its texts compare.
-    has_collations: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Database {
+    /// MariaDB and MySQL.
+    MariaDb,
+    Postgres,
+    Sqlite,
 }
 
-impl Differences {
+impl Database {
     fn of(backend: DatabaseBackend) -> Self {
         match backend {
-            DatabaseBackend::MySql => {
-                Self { indexes_expressions: false, integers_are_wide: false, has_collations: true }
-            }
-            DatabaseBackend::Postgres => {
-                Self { indexes_expressions: true, integers_are_wide: false, has_collations: false }
-            }
-            DatabaseBackend::Sqlite => {
-                Self { indexes_expressions: true, integers_are_wide: true, has_collations: false }
-            }
+            DatabaseBackend::MySql => Self::MariaDb,
+            DatabaseBackend::Postgres => Self::Postgres,
+            DatabaseBackend::Sqlite => Self::Sqlite,
             // Not built in: Cargo.toml names the drivers.
             other => unreachable!("no driver for {other:?}"),
         }
+    }
+
+    /// An index may be on an expression, and leave rows out; otherwise it needs a computed column, and has every row.
+    fn indexes_expressions(self) -> bool {
+        self != Self::MariaDb
+    }
+
+    /// A computed column that is kept in the row can be added to a table.
+    fn adds_stored(self) -> bool {
+        self != Self::Sqlite
+    }
+
+    /// Pages of a table can be left with room for later versions of their rows.
+    fn pages_have_room(self) -> bool {
+        self == Self::Postgres
+    }
+
+    /// `INTEGER` has 64 bits, and as a primary key it is the row's own place.
+    fn integers_are_wide(self) -> bool {
+        self == Self::Sqlite
+    }
+
+    /// A table names its engine and how its texts compare.
+    fn has_collations(self) -> bool {
+        self == Self::MariaDb
     }
 }
 
@@ -271,7 +351,7 @@ fn column(name: &str, kind: Kind, backend: DatabaseBackend) -> Option<ColumnDef>
     match kind {
         // SQLite's 64-bit INTEGER PRIMARY KEY is the row's own place; a BIGINT one would be an
         // index beside it.
-        Kind::Big | Kind::BigOr(_) if Differences::of(backend).integers_are_wide => column.integer().not_null(),
+        Kind::Big | Kind::BigOr(_) if Database::of(backend).integers_are_wide() => column.integer().not_null(),
         Kind::Big | Kind::BigOr(_) => column.big_integer().not_null(),
         Kind::BigNull => column.big_integer().null(),
         Kind::Int | Kind::IntOr(_) => column.integer().not_null(),
@@ -279,9 +359,11 @@ fn column(name: &str, kind: Kind, backend: DatabaseBackend) -> Option<ColumnDef>
         Kind::Name | Kind::NameOr(_) => column.string_len(191).not_null(),
         Kind::Text => column.text().not_null(),
         Kind::TextNull => column.text().null(),
-        Kind::Computed(_) if Differences::of(backend).indexes_expressions => return None,
+        Kind::Computed(_) if Database::of(backend).indexes_expressions() => return None,
+        Kind::Stored(_) if !Database::of(backend).adds_stored() => return None,
         // Null where it says nothing: NULL before an expression is no SQL of MariaDB's.
         Kind::Computed(expression) => column.integer().generated(Expr::cust(expression), false),
+        Kind::Stored(expression) => column.integer().generated(Expr::cust(expression), true),
     };
     match kind {
         Kind::BigOr(value) => drop(column.default(value)),

@@ -19,8 +19,8 @@ use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
 use crate::store::{
-    BATCH_MAX, ClaimStore, ClusterStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, FROM_THE_FIRST,
-    OutcomeStore, PlanStore, Result, Suspect, Suspects,
+    BATCH_MAX, ClaimStore, ClusterStore, DispatchStore, DispatchedRun, DueRange, ExecutorEnd, ExecutorStore,
+    FROM_THE_FIRST, OutcomeStore, PlanStore, Result, Suspect, Suspects,
 };
 use carillon_protocol::RunKey;
 use futures_util::future::join_all;
@@ -107,6 +107,15 @@ pub struct ReaperParts<S: ?Sized> {
     pub ended: Arc<EndedRuns>,
 }
 
+/// A queue whose node has it no more.
+#[derive(Debug, Clone, Copy)]
+enum LeftBehind<'a> {
+    /// Of nodes other than these.
+    ByOthers(&'a [NodeId]),
+    /// What that node claimed before this instant, ms.
+    ByEarlierProcess(NodeId, i64),
+}
+
 impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 'static> Reaper<S> {
     /// Over the node's parts.
     pub fn new(parts: ReaperParts<S>, settings: ReaperSettings) -> Self {
@@ -165,14 +174,26 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
 
     async fn return_queues_of_the_dead(&self, view: &View) -> Result<usize> {
         let joined = joined_lately(&view.joined, self.clock.now_ms());
-        let mut moved = 0;
+        let mut moved = self.return_queue(LeftBehind::ByOthers(&view.live)).await?;
+        for (node, at) in joined {
+            moved += self.return_queue(LeftBehind::ByEarlierProcess(node, at)).await?;
+        }
+        if moved > 0 {
+            METRICS.reclaimed.add(moved as u64);
+            tracing::warn!(runs = moved, "returned runs queued for dead nodes");
+        }
+        Ok(moved)
+    }
+
+    async fn return_queue(&self, queue: LeftBehind<'_>) -> Result<usize> {
+        let (mut due, mut moved) = (DueRange::ALL, 0);
         loop {
-            let mut runs = self.store.queued_of_others(&view.live, BATCH_MAX as u64).await?;
-            for (node, at) in &joined {
-                if runs.len() < BATCH_MAX {
-                    runs.extend(self.store.queued_before(*node, *at, (BATCH_MAX - runs.len()) as u64).await?);
+            let mut runs = match queue {
+                LeftBehind::ByOthers(live) => self.store.queued_of_others(live, due, BATCH_MAX as u64).await?,
+                LeftBehind::ByEarlierProcess(node, at) => {
+                    self.store.queued_before(node, at, due, BATCH_MAX as u64).await?
                 }
-            }
+            };
             let (now, misfire_after_ms) = (self.clock.now_ms(), self.settings.misfire_after_ms);
             let attended_since = self.membership.attended_since(misfire_after_ms);
             for run in &mut runs {
@@ -182,14 +203,12 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             let now = self.store.change(&changes).await?.len();
             moved += now;
             if runs.len() < BATCH_MAX || now == 0 {
-                break;
+                return Ok(moved);
+            }
+            if now == runs.len() {
+                due = due.from_last_of(&runs);
             }
         }
-        if moved > 0 {
-            METRICS.reclaimed.add(moved as u64);
-            tracing::warn!(runs = moved, "returned runs queued for dead nodes");
-        }
-        Ok(moved)
     }
 
     /// Runs that their executor, alive and heard here, does not have: those that should have begun of late in each round,
@@ -211,7 +230,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             limit: self.settings.page_rows,
         };
         let from = self.rounds.old_from();
-        let end = self.store.dispatched_after(from, self.settings.page_rows).await?.filter(|end| *end < fresh_from);
+        let end = self.store.held_after(from, self.settings.page_rows).await?.filter(|end| *end < fresh_from);
         // All of one instant: the next part begins behind it.
         let until = end.map_or(fresh_from, |end| end + 1);
         let old = Suspects { after: (from, LogId::NONE), until, ..fresh.clone() };

@@ -11,7 +11,7 @@ use crate::domain::{Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::store::{BATCH_MAX, ClaimStore, DispatchStore, DueRange, LeftOut, PlanStore, Result, Share};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 /// Distances of the loader, ms.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +30,9 @@ const OVERDUE_MS: i64 = 2_000;
 
 /// Rows looked at for that; the earliest come first.
 const OVERDUE_MAX: u64 = 10;
+
+/// Among so many that nodes or executors have: what runs for long lies before them. The next full load goes on behind.
+const LOOK_MAX: u64 = 2_000;
 
 /// When all of those are known here and only late, more may lie behind them: the whole queue is
 /// compared at every so many full loads.
@@ -108,6 +111,8 @@ pub struct Loader<S: ?Sized> {
     forgotten: AtomicBool,
     /// Full loads in a row at which everything looked at was late.
     late_loads: AtomicU32,
+    /// Up to where it has looked for lost rows, ms.
+    looked_until: AtomicI64,
     missed: MissedRuns<S>,
     watch: Arc<LoadWatch>,
     /// Loads in a row that left missed runs to a later one.
@@ -133,6 +138,7 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
             inherits: AtomicBool::new(true),
             forgotten: AtomicBool::new(false),
             late_loads: AtomicU32::new(0),
+            looked_until: AtomicI64::new(i64::MIN),
             missed,
             watch,
             missed_later: AtomicU32::new(0),
@@ -179,9 +185,9 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
 
     /// Returns all that the database says is queued here, with the reason that `reason` names where a row has none.
     async fn return_rows(&self, reason: &(dyn Fn(&Run) -> Reason + Sync)) -> Result<usize> {
-        let mut returned = 0;
+        let (mut due, mut returned) = (DueRange::ALL, 0);
         loop {
-            let mut runs = self.store.queued_of(self.membership.id(), BATCH_MAX as u64).await?;
+            let mut runs = self.store.queued_of(self.membership.id(), due, BATCH_MAX as u64).await?;
             if runs.is_empty() {
                 return Ok(returned);
             }
@@ -194,6 +200,9 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
             if moved == 0 {
                 // Another changes them at this moment; what is left then is found like any lost row.
                 return Ok(returned);
+            }
+            if moved == runs.len() {
+                due = due.from_last_of(&runs);
             }
         }
     }
@@ -217,15 +226,20 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
     /// and is not in the queue comes into it again. One that is in it is late for another reason:
     /// its tenant has its share under way.
     async fn look_for_lost_rows(&self, now: i64) -> Result<()> {
-        let mut late = self.store.queued_of(self.membership.id(), OVERDUE_MAX).await?;
-        late.retain(|run| run.due_time < now - OVERDUE_MS);
+        let (from, overdue) = (self.looked_until.load(Ordering::Relaxed), now - OVERDUE_MS - 1);
+        let end = self.store.held_after(from, LOOK_MAX).await?.filter(|end| *end < overdue);
+        // All of one instant: the next part begins behind it.
+        let part = DueRange { after: from.saturating_sub(1), until: end.unwrap_or(overdue) };
+        let late = self.store.queued_of(self.membership.id(), part, OVERDUE_MAX).await?;
+        self.looked_until.store(end.map_or(i64::MIN, |end| end + 1), Ordering::Relaxed);
         let lost = late.iter().any(|run| !self.queue.holds(run));
         let all_late = late.len() as u64 >= OVERDUE_MAX;
-        let loads = if all_late { self.late_loads.fetch_add(1, Ordering::Relaxed) + 1 } else { 0 };
+        let loads = self.late_loads.fetch_add(u32::from(all_late), Ordering::Relaxed) + u32::from(all_late);
         if lost || loads >= COMPARE_EVERY {
             self.unsure.store(true, Ordering::Relaxed);
         }
-        if !all_late || loads >= COMPARE_EVERY {
+        let is_whole = from == i64::MIN && end.is_none();
+        if loads >= COMPARE_EVERY || (is_whole && !all_late) {
             self.late_loads.store(0, Ordering::Relaxed);
         }
         Ok(())
@@ -350,7 +364,7 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
         }
         let mut known = self.queue.versions();
         let limit = (self.queue.room() + known.len()) as u64;
-        let mine = self.store.queued_of(self.membership.id(), limit.max(1)).await;
+        let mine = self.store.queued_of(self.membership.id(), DueRange::ALL, limit.max(1)).await;
         let mine = mine.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
         if mine.len() as u64 >= limit.max(1) {
             // There may be more behind them.

@@ -3,10 +3,11 @@
 
 use super::dialect::{Kind, Sql};
 use super::row::from_row;
+use super::sql::{DISPATCHED, HELD};
 use super::values::{list, to_json};
 use super::{Result, SqlStore};
 use crate::domain::change_feed::ChangeKinds;
-use crate::domain::{Action, Status, TenantId};
+use crate::domain::{Action, TenantId};
 use sea_orm::Value;
 use std::collections::HashMap;
 
@@ -112,9 +113,9 @@ impl SqlStore {
     /// a run began, its end changes this.
     pub async fn digests_out(&self, now: i64) -> Result<HashMap<TenantId, Digest>> {
         let out = format!(
-            "SELECT tenant_id, id, 0 AS version FROM task_log WHERE status = {} AND due_time <= {{1}} ORDER BY due_time \
-             LIMIT {DIGEST_ROWS_OUT}",
-            Status::Dispatched as i16
+            "SELECT l.tenant_id, l.id, 0 AS version FROM task_log l WHERE {} = {HELD} AND l.status = {DISPATCHED} AND \
+             l.due_time <= {{1}} ORDER BY l.due_time LIMIT {DIGEST_ROWS_OUT}",
+            self.backend.phase()
         );
         self.digests(&out, vec![now.into()]).await
     }

@@ -2,7 +2,7 @@
 
 use super::dialect::{Dialect, Kind};
 use super::rows::RUN_COLUMNS;
-use super::sql::{CANCELLED, DUE_TIME, EXPIRED, ID_VERSION, INIT, QUEUED, RETRY, is_known};
+use super::sql::{CANCELLED, EXPIRED, HELD, ID_VERSION, INIT, PHASE_INDEX, QUEUED, RETRY, WAITING, is_known};
 use super::template::Text as _;
 use super::values::{clean, list, to_json};
 use super::{ClaimStore, DueRange, LEFT_OUT_MAX, LeftOut, MissedQuestion, Result, Share, SqlStore, UnclaimedEnd};
@@ -50,15 +50,24 @@ statements!(
          WHERE +l.status = {EXPIRED} AND l.queued_at = {{2}} AND l.finished_at = {{2}}",
         d.batch(1, END_ROW)
     ),
-    QUEUED_BEFORE = |_| format!(
-        "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id = {{1}} AND l.queued_at < {{2}} \
-         AND {} ORDER BY l.due_time LIMIT {{3}}",
+    QUEUED_BEFORE = |d| format!(
+        "SELECT {RUN_COLUMNS} FROM task_log l {} WHERE {} = {HELD} AND l.due_time > {{4}} AND l.due_time <= {{5}} AND \
+         l.status = {QUEUED} AND l.node_id = {{1}} AND l.queued_at < {{2}} AND {} ORDER BY l.due_time LIMIT {{3}}",
+        d.by_index(PHASE_INDEX),
+        d.phase(),
         is_known(1)
     ),
     QUEUED_OF_OTHERS = |d| format!(
-        "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id NOT IN {} \
-         ORDER BY l.due_time LIMIT {{2}}",
+        "SELECT {RUN_COLUMNS} FROM task_log l {} WHERE {} = {HELD} AND l.due_time > {{3}} AND l.due_time <= {{4}} AND \
+         l.status = {QUEUED} AND l.node_id NOT IN {} ORDER BY l.due_time LIMIT {{2}}",
+        d.by_index(PHASE_INDEX),
+        d.phase(),
         d.ids(1)
+    ),
+    HELD_AFTER = |d| format!(
+        "SELECT l.due_time FROM task_log l {} WHERE {} = {HELD} AND l.due_time >= {{1}} ORDER BY l.due_time LIMIT 1 OFFSET {{2}}",
+        d.by_index(PHASE_INDEX),
+        d.phase()
     ),
 );
 
@@ -69,15 +78,13 @@ const END_ROW: &[(&str, Kind)] =
 /// one row in two hundred, for which it reads and sorts everything that is due.
 const IN_SHARE: &str = " AND CASE WHEN l.bucket % {4} = {5} THEN 1 = 1 ELSE 1 = 0 END";
 
-/// One ordered index range for each of the two states and each filter, each cut at the limit,
-/// instead of one sort over all. MariaDB would read past the instant (by the state alone) when
-/// much of what is written is due, unless it is told to use the index as a range.
+/// One ordered index range for each filter, each cut at the limit, instead of one sort over all. MariaDB would read past the
+/// instant (by the phase alone) when much of what is written is due, unless it is told to use the index as a range.
 fn claimable(d: Dialect, filters: &[&str]) -> String {
-    let index = d.by_index(DUE_TIME);
-    let parts = [RETRY, INIT].iter().flat_map(|status| filters.iter().map(move |filter| (status, filter)));
-    let parts = parts.enumerate().map(|(at, (status, filter))| {
+    let (index, phase) = (d.by_index(PHASE_INDEX), d.phase());
+    let parts = filters.iter().enumerate().map(|(at, filter)| {
         format!(
-            "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l {index} WHERE l.status = {status} AND \
+            "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l {index} WHERE {phase} = {WAITING} AND \
              l.due_time <= {{1}} AND l.due_time > {{3}}{filter} ORDER BY l.due_time LIMIT {{2}}) p{at}"
         )
     });
@@ -85,7 +92,7 @@ fn claimable(d: Dialect, filters: &[&str]) -> String {
 }
 
 /// Passes by the rows of a few tenants, `{5}` and on in ascending order, of a priority up to `{4}`,
-/// looking only at the index (status, due time, tenant, priority). PostgreSQL looks at the rows,
+/// looking only at the index (phase, due time, tenant, priority). PostgreSQL looks at the rows,
 /// too, for any condition but a range: it gets the ranges between the tenants.
 fn claimable_besides(d: Dialect) -> String {
     let tenants: Vec<String> = (5..5 + LEFT_OUT_MAX).map(|at| format!("{{{at}}}")).collect();
@@ -170,14 +177,20 @@ impl ClaimStore for SqlStore {
         Ok(read.await?.into_iter().collect())
     }
 
-    async fn queued_before(&self, node: NodeId, at: i64, limit: u64) -> Result<Vec<Run>> {
-        self.query("read a node's queue", &QUEUED_BEFORE, [node.into(), at.into(), limit.into()]).await
+    async fn queued_before(&self, node: NodeId, at: i64, due: DueRange, limit: u64) -> Result<Vec<Run>> {
+        let values = [node.into(), at.into(), limit.into(), due.after.into(), due.until.into()];
+        self.query("read a node's queue", &QUEUED_BEFORE, values).await
     }
 
-    async fn queued_of_others(&self, live: &[NodeId], limit: u64) -> Result<Vec<Run>> {
+    async fn queued_of_others(&self, live: &[NodeId], due: DueRange, limit: u64) -> Result<Vec<Run>> {
         const ACTION: &str = "read the queues of dead nodes";
         let live = list(ACTION, live.iter())?;
-        self.query(ACTION, &QUEUED_OF_OTHERS, [live.into(), limit.into()]).await
+        self.query(ACTION, &QUEUED_OF_OTHERS, [live.into(), limit.into(), due.after.into(), due.until.into()]).await
+    }
+
+    async fn held_after(&self, from: i64, rows: u64) -> Result<Option<i64>> {
+        let found: Vec<i64> = self.query("page runs that are held", &HELD_AFTER, [from.into(), rows.into()]).await?;
+        Ok(found.first().copied())
     }
 }
 

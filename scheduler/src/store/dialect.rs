@@ -1,11 +1,11 @@
 //! The little that differs between the three databases, so that every statement is written once.
 //!
-//! A batch travels as ONE bound JSON document: the statement's text stays constant (prepared once
-//! per connection), no bind limit applies, and each database turns it into rows by itself:
-//! `JSON_TABLE` (MySQL 8, MariaDB 10.6), `json_array_elements` (PostgreSQL), `json_each` (SQLite).
+//! A batch is ONE value, a JSON document: the statement's text stays constant (prepared once per connection), no bind limit
+//! applies, and each database turns it into rows by itself: `JSON_TABLE` (MySQL 8, MariaDB 10.6), `json_each` (SQLite).
+//! PostgreSQL gets it as an array for each column ([`columns`](super::columns)), which it reads in a third of the time.
 
+use super::columns;
 use sea_orm::{DatabaseBackend, IsolationLevel, Statement, Value};
-use std::fmt::Write as _;
 
 /// Type of a column in a batch.
 #[derive(Debug, Clone, Copy)]
@@ -83,24 +83,39 @@ impl Dialect {
         format!("({} {divided} 1000)", self.now_us())
     }
 
-    /// Appends the place of the value `number`, which begins at 1.
-    fn push_marker(self, text: &mut String, number: usize) {
-        match self {
-            Self::Sqlite => drop(write!(text, "?{number}")),
-            Self::MariaDb => text.push('?'),
-            Self::Postgres => drop(write!(text, "${number}")),
+    /// Appends a marker; `bound` are those that values are bound to, in their order.
+    fn push_marker(self, text: &mut String, marker: Marker, bound: &mut Vec<Marker>) {
+        let (sign, number) = match self {
+            Self::Sqlite => ('?', Some(marker.value + 1)),
+            Self::MariaDb => {
+                bound.push(marker);
+                ('?', None)
+            }
+            Self::Postgres => {
+                let known = bound.iter().position(|known| *known == marker);
+                let place = known.unwrap_or_else(|| {
+                    bound.push(marker);
+                    bound.len() - 1
+                });
+                ('$', Some(place + 1))
+            }
+        };
+        text.push(sign);
+        if let Some(number) = number {
+            text.push_str(&number.to_string());
         }
     }
 
-    /// The values as the markers take them; `order` says which value each marker names.
-    fn arrange(self, order: &[usize], values: Vec<Value>) -> Vec<Value> {
+    /// The values as the markers of `bound` take them.
+    fn arrange(self, bound: &[Marker], values: Vec<Value>) -> Vec<Value> {
         match self {
-            Self::Sqlite | Self::Postgres => values,
-            Self::MariaDb => order.iter().filter_map(|index| values.get(*index).cloned()).collect(),
+            Self::Sqlite => values,
+            Self::MariaDb => bound.iter().filter_map(|marker| values.get(marker.value).cloned()).collect(),
+            Self::Postgres => columns::spread(bound, &values),
         }
     }
 
-    /// A table expression `v` with columns `n_<name>` out of the JSON document bound at `{marker}`:
+    /// A table expression `v` with columns `n_<name>` out of the batch bound at `{marker}`, a JSON document:
     /// an array of arrays in the order of `columns`.
     pub fn rows(self, marker: usize, columns: &[(&str, Kind)]) -> String {
         let each = |render: &dyn Fn(usize, &str, Kind) -> String| {
@@ -123,15 +138,16 @@ impl Dialect {
                 format!("JSON_TABLE({{{marker}}}, '$[*]' COLUMNS({list})) v")
             }
             Self::Postgres => {
-                let list = each(&|at, name, kind| {
-                    let cast = match kind {
-                        Kind::Big => "::bigint",
-                        Kind::Int => "::int",
-                        Kind::Text => "",
+                let arrays = each(&|at, _, kind| {
+                    let kind = match kind {
+                        Kind::Big => "bigint",
+                        Kind::Int => "int",
+                        Kind::Text => "text",
                     };
-                    format!("(e->>{at}){cast} AS n_{name}")
+                    format!("{{{marker}.{at}}}::text::{kind}[]")
                 });
-                format!("(SELECT {list} FROM json_array_elements({{{marker}}}::json) e) v")
+                let names = each(&|_, name, _| format!("n_{name}"));
+                format!("unnest({arrays}) v({names})")
             }
         }
     }
@@ -297,8 +313,19 @@ impl Dialect {
     /// The status of the log `l` when it ended, and not well, as the index of those has it.
     pub fn bad_status(self) -> &'static str {
         match self {
-            Self::Sqlite | Self::Postgres => "(CASE WHEN l.status > 10 THEN l.status END)",
-            Self::MariaDb => "l.bad_status",
+            Self::Sqlite => "(CASE WHEN l.status > 10 THEN l.status END)",
+            Self::MariaDb | Self::Postgres => "l.bad_status",
+        }
+    }
+
+    /// The phase of the log `l`, as its index has it: [`WAITING`](super::sql::WAITING), [`HELD`](super::sql::HELD), the status of
+    /// one that ended without success, NULL of one that ended well.
+    pub fn phase(self) -> &'static str {
+        match self {
+            Self::Sqlite => {
+                "(CASE WHEN l.status IN (0, 3) THEN 0 WHEN l.status IN (1, 2) THEN 1 WHEN l.status > 10 THEN l.status END)"
+            }
+            Self::MariaDb | Self::Postgres => "l.phase",
         }
     }
 }
@@ -308,8 +335,27 @@ impl Dialect {
 pub struct Sql {
     dialect: Dialect,
     text: String,
-    /// Which value each marker takes.
-    order: Vec<usize>,
+    /// What values are bound to, in this order; of SQLite, which knows them by their numbers, nothing.
+    bound: Vec<Marker>,
+}
+
+/// A value of a statement, or one column of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marker {
+    /// Its place among the values.
+    pub value: usize,
+    /// Of a batch.
+    pub column: Option<usize>,
+}
+
+impl std::str::FromStr for Marker {
+    type Err = std::num::ParseIntError;
+
+    /// `1`, or `1.0` for the first column of that batch.
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        let (number, column) = text.split_once('.').map_or((text, None), |(number, column)| (number, Some(column)));
+        Ok(Self { value: number.parse::<usize>()?.saturating_sub(1), column: column.map(str::parse).transpose()? })
+    }
 }
 
 impl Sql {
@@ -317,16 +363,15 @@ impl Sql {
     pub fn new(dialect: Dialect, template: &str) -> Self {
         let template = template.replace("{now_us}", dialect.now_us()).replace("{now}", &dialect.now_ms());
         let mut text = String::with_capacity(template.len());
-        let mut order = Vec::new();
+        let mut bound = Vec::new();
         let mut rest = template.as_str();
         while let Some((before, marker, after)) = next_marker(rest) {
             text.push_str(before);
-            dialect.push_marker(&mut text, marker);
-            order.push(marker - 1);
+            dialect.push_marker(&mut text, marker, &mut bound);
             rest = after;
         }
         text.push_str(rest);
-        Self { dialect, text, order }
+        Self { dialect, text, bound }
     }
 
     /// Its text, with the database's own markers.
@@ -341,17 +386,17 @@ impl Sql {
 
     /// The statement with as many values as its text names.
     pub fn bind_all(&self, values: Vec<Value>) -> Statement {
-        let values = self.dialect.arrange(&self.order, values);
+        let values = self.dialect.arrange(&self.bound, values);
         Statement::from_sql_and_values(self.dialect.backend(), self.text.as_str(), values)
     }
 }
 
-fn next_marker(text: &str) -> Option<(&str, usize, &str)> {
+fn next_marker(text: &str) -> Option<(&str, Marker, &str)> {
     let mut from = 0;
     while let Some(open) = text[from..].find('{').map(|at| at + from) {
         let close = text[open..].find('}').map(|at| at + open)?;
-        if let Ok(number) = text[open + 1..close].parse() {
-            return Some((&text[..open], number, &text[close + 1..]));
+        if let Ok(marker) = text[open + 1..close].parse() {
+            return Some((&text[..open], marker, &text[close + 1..]));
         }
         from = close;
     }

@@ -9,7 +9,7 @@ use super::conditions::Conditions;
 use super::dialect::Dialect;
 use super::row::{FromRow, Read, absent, column, from_row, or_default};
 use super::rows;
-use super::sql::{DISPATCHED, ID, SUCCEEDED};
+use super::sql::{DISPATCHED, ID, SUCCEEDED, phase_of};
 use super::sql_store::read_all;
 use super::values::to_json;
 use super::{DispatchedRun, Result, SqlStore};
@@ -127,7 +127,7 @@ pub(super) enum ListIndex {
     Id(LogId),
     /// A task's, by fire time.
     Task(TaskId),
-    /// A state's, by due time: of what is not ended, or of all tenants.
+    /// By due time: those of a status's phase, of what is not ended, or of all tenants.
     Status(Status),
     /// What ended badly in one tenant, by due time.
     Bad(TenantId, Status),
@@ -192,7 +192,7 @@ impl ListIndex {
         match self {
             Self::Id(id) => wanted.and("l.id = ", Some(id)),
             Self::Task(task) => wanted.and("l.task_id = ", Some(task)),
-            Self::Status(status) => wanted.and("l.status = ", Some(status as i32)),
+            Self::Status(status) => wanted.and(&format!("{} = ", backend.phase()), phase_of(status)),
             Self::Bad(tenant, status) => {
                 wanted.and("l.tenant_id = ", Some(tenant));
                 wanted.and(&format!("{} = ", backend.bad_status()), Some(status as i32));
@@ -356,7 +356,11 @@ fn is_narrow(way: ListIndex, access_scope: &AccessScope, filter: &LogFilter) -> 
             (ListIndex::Tenant(tenant) | ListIndex::Bad(tenant, _), [only]) if only.tenant_id == tenant && only.apps.is_empty()
         ),
     };
-    let status = filter.status.filter(|_| !matches!(way, ListIndex::Status(_) | ListIndex::Bad(..)));
+    let status = filter.status.filter(|status| match way {
+        // A phase of what has not ended is of two.
+        ListIndex::Status(_) => !status.is_terminal(),
+        _ => !matches!(way, ListIndex::Bad(..)),
+    });
     let tenant = filter.tenant_id.filter(|_| !matches!(way, ListIndex::Tenant(_) | ListIndex::Bad(..)));
     let task = filter.task_id.filter(|_| !matches!(way, ListIndex::Task(_)));
     !is_whole

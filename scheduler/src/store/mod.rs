@@ -25,6 +25,7 @@ mod calendars;
 mod change_feed;
 mod claiming;
 mod cluster;
+mod columns;
 mod conditions;
 mod connect;
 mod database_settings;

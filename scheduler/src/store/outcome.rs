@@ -3,7 +3,7 @@
 use super::dialect::{Dialect, Kind};
 use super::row::from_row;
 use super::rows::DISPATCHED_COLUMNS;
-use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, REVOCATIONS, SUCCEEDED};
+use super::sql::{CANCELLED, DISPATCHED, FAILED, HELD, ID, REVOCATIONS, SUCCEEDED};
 use super::values::{clean, list, to_json};
 use super::{DispatchedRun, OutcomeStore, Place, Result, SqlStore, Suspect, Suspects};
 use crate::domain::{ExecutorId, LogId, Owner, Reason, Status};
@@ -12,27 +12,8 @@ use async_trait::async_trait;
 use carillon_protocol::RunResult;
 
 statements!(
-    SUCCEED = |d| {
-        d.update_rows(
-                "task_log",
-                &format!(
-                    "status = {SUCCEEDED}, started_at = v.n_started_at, finished_at = v.n_finished_at, \
-                     output = v.n_output, message = CASE WHEN l.trigger_kind <> 'schedule' AND l.failures = 0 THEN l.message ELSE NULL END, \
-                     version = l.version + 1, reason = '', stopping = ''"
-                ),
-                &[
-                    ("id", Kind::Big),
-                    ("attempt", Kind::Int),
-                    ("started_at", Kind::Big),
-                    ("finished_at", Kind::Big),
-                    ("output", Kind::Text),
-                ],
-                &format!(
-                    "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = {DISPATCHED} AND \
-                     +l.tenant_id = {{2}} AND +l.app_id = {{3}}"
-                ),
-            )
-    },
+    SUCCEED = |d| succeed(d, SUCCESS, "NULL"),
+    SUCCEED_WITH_OUTPUT = |d| succeed(d, SUCCESS_WITH_OUTPUT, "v.n_output"),
     RUNS = |d| format!("SELECT {DISPATCHED_COLUMNS} FROM {} task_log l ON l.id = v.n_id", d.batch(1, ID)),
     RUNS_SCOPED = |d| format!(
         "SELECT {DISPATCHED_COLUMNS} FROM {} task_log l ON l.id = v.n_id AND +l.tenant_id = {{2}} AND +l.app_id = {{3}}",
@@ -60,36 +41,69 @@ statements!(
         d.batch(1, ID)
     ),
     SETTLE_PARENTS = settle_parents,
-    OPEN_PARENTS = |_| format!(
-        "SELECT l.due_time, l.id FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index = -1 AND \
+    OPEN_PARENTS = |d| format!(
+        "SELECT l.due_time, l.id FROM task_log l WHERE {} AND l.shard_index = -1 AND \
          l.dispatched_at < {{1}} AND l.due_time >= {{2}} AND (l.due_time > {{2}} OR l.id > {{3}}) \
-         ORDER BY l.due_time, l.id LIMIT {{4}}"
+         ORDER BY l.due_time, l.id LIMIT {{4}}",
+        is_dispatched(d)
     ),
-    STOPPING = |_| format!(
-        "SELECT {DISPATCHED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.stopping <> '' AND \
+    STOPPING = |d| format!(
+        "SELECT {DISPATCHED_COLUMNS} FROM task_log l WHERE {} AND l.stopping <> '' AND \
          l.shard_index >= 0 AND l.due_time >= {{1}} AND (l.due_time > {{1}} OR l.id > {{2}}) \
-         ORDER BY l.due_time, l.id LIMIT {{3}}"
+         ORDER BY l.due_time, l.id LIMIT {{3}}",
+        is_dispatched(d)
     ),
-    SHARDS_TO_STOP = |_| format!(
+    SHARDS_TO_STOP = |d| format!(
         "SELECT {} FROM task_log p JOIN task_log l ON l.task_id = p.task_id AND l.fire_time = p.fire_time \
-         AND l.parent_id = p.id WHERE p.status = {DISPATCHED} AND p.shard_index = -1 AND p.stopping <> '' AND \
+         AND l.parent_id = p.id WHERE {} AND p.shard_index = -1 AND p.stopping <> '' AND \
          +l.status < {SUCCEEDED} AND (l.stopping IN ('', {REVOCATIONS}) OR +l.status <> {DISPATCHED}) LIMIT {{1}}",
-        DISPATCHED_COLUMNS.replace("l.stopping", "p.stopping")
-    ),
-    DISPATCHED_AFTER = |_| format!(
-        "SELECT due_time FROM task_log WHERE status = {DISPATCHED} AND due_time >= {{1}} ORDER BY due_time LIMIT 1 OFFSET {{2}}"
+        DISPATCHED_COLUMNS.replace("l.stopping", "p.stopping"),
+        is_dispatched(d).replace("l.", "p.")
     ),
     SUSPECTS_OF = |d| suspects(d, "IN"),
     SUSPECTS_EXCEPT = |d| suspects(d, "NOT IN"),
 );
 
+const SUCCESS: &[(&str, Kind)] =
+    &[("id", Kind::Big), ("attempt", Kind::Int), ("started_at", Kind::Big), ("finished_at", Kind::Big)];
+
+const SUCCESS_WITH_OUTPUT: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("attempt", Kind::Int),
+    ("started_at", Kind::Big),
+    ("finished_at", Kind::Big),
+    ("output", Kind::Text),
+];
+
+fn succeed(d: Dialect, columns: &[(&str, Kind)], output: &str) -> String {
+    d.update_rows(
+        "task_log",
+        &format!(
+            "status = {SUCCEEDED}, started_at = v.n_started_at, finished_at = v.n_finished_at, output = {output}, \
+             message = CASE WHEN l.trigger_kind <> 'schedule' AND l.failures = 0 THEN l.message ELSE NULL END, \
+             version = l.version + 1, reason = '', stopping = ''"
+        ),
+        columns,
+        &format!(
+            "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = {DISPATCHED} AND +l.tenant_id = {{2}} AND \
+             +l.app_id = {{3}}"
+        ),
+    )
+}
+
+/// Whether an executor has the run `l`, for the index of phases.
+fn is_dispatched(d: Dialect) -> String {
+    format!("{} = {HELD} AND l.status = {DISPATCHED}", d.phase())
+}
+
 /// Runs of these executors (or of all but these) that should have begun, or whose node is gone.
 fn suspects(d: Dialect, which: &str) -> String {
     format!(
         "SELECT l.id, l.version, l.attempt, l.due_time, l.executor_id, l.dispatched_at FROM task_log l \
-         WHERE l.status = {DISPATCHED} AND l.due_time >= {{6}} AND l.due_time < {{8}} AND \
+         WHERE {} AND l.due_time >= {{6}} AND l.due_time < {{8}} AND \
          (l.due_time > {{6}} OR l.id > {{7}}) AND l.shard_index >= 0 AND l.executor_id {which} {} AND (l.due_time < {{2}} \
          OR ({{3}} = 1 AND l.node_id NOT IN {})) ORDER BY l.due_time, l.id LIMIT {{5}}",
+        is_dispatched(d),
         d.ids(1),
         d.ids(4)
     )
@@ -131,15 +145,19 @@ impl OutcomeStore for SqlStore {
         if results.is_empty() {
             return Ok(0);
         }
-        let rows: Vec<_> = results
-            .iter()
-            .map(|result| {
+        let values = |rows: String| [rows.into(), owner.tenant_id.into(), owner.app_id.into()];
+        let moved = if results.iter().all(|result| result.output.is_empty()) {
+            let row = |result: &&RunResult| (result.log, result.attempt, result.started_at, result.finished_at);
+            let rows = to_json(ACTION, &results.iter().map(row).collect::<Vec<_>>())?;
+            self.execute(ACTION, &SUCCEED, values(rows)).await?
+        } else {
+            let row = |result: &&RunResult| {
                 let output = (!result.output.is_empty()).then(|| clean(&result.output));
                 (result.log, result.attempt, result.started_at, result.finished_at, output)
-            })
-            .collect();
-        let values = [to_json(ACTION, &rows)?.into(), owner.tenant_id.into(), owner.app_id.into()];
-        let moved = self.execute(ACTION, &SUCCEED, values).await?;
+            };
+            let rows = to_json(ACTION, &results.iter().map(row).collect::<Vec<_>>())?;
+            self.execute(ACTION, &SUCCEED_WITH_OUTPUT, values(rows)).await?
+        };
         RUNS_ENDED.add([(owner.app_id, Status::Succeeded, Reason::None, moved)].into_iter());
         Ok(moved)
     }
@@ -204,11 +222,6 @@ impl OutcomeStore for SqlStore {
 
     async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
         self.query("read shards that must stop", &SHARDS_TO_STOP, [limit.into()]).await
-    }
-
-    async fn dispatched_after(&self, from: i64, rows: u64) -> Result<Option<i64>> {
-        let found: Vec<i64> = self.query("page dispatched runs", &DISPATCHED_AFTER, [from.into(), rows.into()]).await?;
-        Ok(found.first().copied())
     }
 
     async fn suspects(&self, which: &Suspects) -> Result<Vec<Suspect>> {

@@ -1,10 +1,10 @@
 //! Writing task logs ahead.
 
 use super::cluster::LEASE_RENEW;
-use super::dialect::Kind;
+use super::dialect::{Dialect, Kind};
 use super::row::{FromRow as _, column};
 use super::rows::TASK_COLUMNS;
-use super::sql::{CANCELLED, GIVEN_UP, SUCCEEDED, is_known};
+use super::sql::{CANCELLED, GIVEN_UP, INIT, SUCCEEDED, is_known};
 use super::sql_store::retrying;
 use super::task_columns::spec_list;
 use super::template::Text as _;
@@ -13,7 +13,7 @@ use super::{BUCKETS, Fence, FoundTasks, PlanStore, Result, SqlStore, StoreError,
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{LogId, Status, Task, TaskId, TenantId};
+use crate::domain::{LogId, Reason, Status, Task, TaskId, TenantId, Trigger};
 use async_trait::async_trait;
 use sea_orm::QueryResult;
 use std::collections::HashSet;
@@ -47,18 +47,23 @@ statements!(
     ),
     WATERMARK = |_| "SELECT MIN(next_fire_at) FROM task".into(),
     SKIPPED = super::skips::skipped,
-    INSERT_FIRES = |d| format!(
-        "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
-         bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
-         dispatched_at, started_at, finished_at, reason, message, trigger_kind, seq, priority) \
-         SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, \
-         v.n_shard_index, CASE WHEN v.n_shard_index < 0 THEN 0 ELSE 1 END, \
-         v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, {}, v.n_reason, \
-         v.n_message, v.n_trigger_kind, v.n_seq, v.n_priority FROM {} task t ON t.id = v.n_task_id AND \
-         t.revision = v.n_revision AND t.next_fire_at = v.n_next WHERE 1 = 1 {}",
-        end_of_fire(),
-        d.batch(1, FIRE),
-        d.or_ignore("task_log", "task_id, fire_time, shard_index")
+    INSERT_FIRES = |d| insert_fires(
+        d,
+        FIRE,
+        "t.id = v.n_task_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_next",
+        &format!(
+            "v.n_shard_index, CASE WHEN v.n_shard_index < 0 THEN 0 ELSE 1 END, v.n_bucket, v.n_fire_time, v.n_due_time, \
+             v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, {}, v.n_reason, v.n_message, v.n_trigger_kind, v.n_seq",
+            end_of_fire()
+        ),
+    ),
+    INSERT_PLAIN_FIRES = |d| insert_fires(
+        d,
+        PLAIN_FIRE,
+        "t.id = v.n_task_id",
+        &format!(
+            "0, 1, v.n_bucket, v.n_fire_time, v.n_fire_time, {INIT}, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', NULL, 'schedule', v.n_seq"
+        ),
     ),
     KEEP_GIVEN_UP = |d| super::attempts::keep_given_up(d, &d.batch(1, FIRE), &may_take_over()),
     TAKE_OVER_FIRES = |d| {
@@ -137,6 +142,18 @@ const FIRE: &[(&str, Kind)] = &[
     ("seq", Kind::Big),
     ("priority", Kind::Int),
 ];
+
+/// One that is due at the instant that its schedule names, as nearly all are, of a task that the transaction holds: a column costs a
+/// database about as much as an entry of an index.
+const PLAIN_FIRE: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("task_id", Kind::Big),
+    ("bucket", Kind::Int),
+    ("fire_time", Kind::Big),
+    ("seq", Kind::Big),
+    ("priority", Kind::Int),
+];
+
 const MARK: &[(&str, Kind)] = &[
     ("id", Kind::Big),
     ("revision", Kind::Big),
@@ -155,6 +172,19 @@ const CHAIN: &[(&str, Kind)] = &[
     ("fire_time", Kind::Big),
     ("shard_index", Kind::Int),
 ];
+
+/// `values` are those of the columns from `shard_index` to `seq`.
+fn insert_fires(d: Dialect, columns: &[(&str, Kind)], of: &str, values: &str) -> String {
+    format!(
+        "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
+         bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
+         dispatched_at, started_at, finished_at, reason, message, trigger_kind, seq, priority) \
+         SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, {values}, v.n_priority FROM {} task t ON {of} \
+         WHERE 1 = 1 {}",
+        d.batch(1, columns),
+        d.or_ignore("task_log", "task_id, fire_time, shard_index")
+    )
+}
 
 /// When the fire `v` ended: what is written as missed, at `{2}` (epoch ms).
 fn end_of_fire() -> String {
@@ -259,8 +289,8 @@ impl SqlStore {
         // The watermark first: it locks exactly the tasks that are still as planned, so that an
         // edit or a stop comes either before (and this plan writes nothing) or after (and
         // cancels what it finds written).
-        let moved = tx.execute(&MOVE_WATERMARKS, [marks.clone().into()]).await?;
-        let moved: HashSet<TaskId> = if moved == plans.len() as u64 {
+        let held = tx.execute(&MOVE_WATERMARKS, [marks.clone().into()]).await? == plans.len() as u64;
+        let moved: HashSet<TaskId> = if held {
             plans.iter().map(|plan| plan.task_id).collect()
         } else {
             let read = tx.query(&MOVED_TASKS, [marks.into()]).await?;
@@ -276,13 +306,18 @@ impl SqlStore {
             tx.execute(&KEEP_GIVEN_UP, [takeovers.clone().into()]).await?;
             tx.execute(&TAKE_OVER_FIRES, [takeovers.into(), now.into()]).await?;
         }
-        let fires = fires_of(&|_| true);
-        if !fires.is_empty() {
-            tx.execute(&INSERT_FIRES, [to_json(ACTION, &fires)?.into(), now.into()]).await?;
+        let written = fires_of_moved(plans, &moved);
+        let (plain, other): (Vec<_>, Vec<_>) = written.iter().partition(|(plan, fire)| held && is_plain(plan, fire));
+        if !plain.is_empty() {
+            let plain: Vec<_> = plain.into_iter().map(|(plan, fire)| plain_row(plan, fire)).collect();
+            tx.execute(&INSERT_PLAIN_FIRES, [to_json(ACTION, &plain)?.into()]).await?;
         }
-        let written = plans.iter().filter(|plan| moved.contains(&plan.task_id)).flat_map(|plan| &plan.fires);
-        let written: Vec<i64> = written.map(|fire| fire.fire_time).collect();
-        self.note_past_runs(&tx, &written, now).await?;
+        if !other.is_empty() {
+            let other: Vec<_> = other.into_iter().map(|(plan, fire)| row(plan, fire)).collect();
+            tx.execute(&INSERT_FIRES, [to_json(ACTION, &other)?.into(), now.into()]).await?;
+        }
+        let instants: Vec<i64> = written.iter().map(|(_, fire)| fire.fire_time).collect();
+        self.note_past_runs(&tx, &instants, now).await?;
         let taken_over = fires_of(&|plan| plan.outbox && plan.takes_over);
         if !taken_over.is_empty() {
             tx.execute(&FORGET_ENDS, [to_json(ACTION, &taken_over)?.into(), now.into()]).await?;
@@ -296,7 +331,7 @@ impl SqlStore {
             tx.execute(&MOVE_CHAINS_ON, [to_json(ACTION, &chains)?.into()]).await?;
         }
         tx.commit().await?;
-        tracing::trace!(tasks = moved.len(), logs = fires.len(), now, "task logs written ahead");
+        tracing::trace!(tasks = moved.len(), logs = written.len(), now, "task logs written ahead");
         Ok(Some(moved))
     }
 }
@@ -332,6 +367,30 @@ fn shard_of(plan: &Plan) -> i32 {
     if plan.sharded { PARENT_SHARD } else { 0 }
 }
 
+/// The fires of the plans whose tasks have moved.
+fn fires_of_moved<'a>(plans: &'a [Plan], moved: &HashSet<TaskId>) -> Vec<(&'a Plan, &'a Fire)> {
+    let plans = plans.iter().filter(|plan| moved.contains(&plan.task_id));
+    plans.flat_map(|plan| plan.fires.iter().map(move |fire| (plan, fire))).collect()
+}
+
+/// Whether all that its row has to say is in [`PLAIN_FIRE`].
+fn is_plain(plan: &Plan, fire: &Fire) -> bool {
+    fire.status == Status::Init
+        && fire.due_time == fire.fire_time
+        && fire.reason == Reason::None
+        && fire.trigger == Trigger::Schedule
+        && fire.message.is_empty()
+        && !plan.sharded
+}
+
+fn plain_row(plan: &Plan, fire: &Fire) -> (LogId, TaskId, i64, i64, i64, i32) {
+    (fire.id, plan.task_id, bucket_of(plan, fire), fire.fire_time, fire.seq, plan.priority)
+}
+
+fn bucket_of(plan: &Plan, fire: &Fire) -> i64 {
+    if plan.together { bucket(plan.task_id) } else { bucket(fire.id) }
+}
+
 type Row<'a> = (LogId, TaskId, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>, &'a str, i64, i32);
 
 fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
@@ -343,7 +402,7 @@ fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
         fire.fire_time,
         fire.due_time,
         fire.status as i16,
-        if plan.together { bucket(plan.task_id) } else { bucket(fire.id) },
+        bucket_of(plan, fire),
         shard_of(plan),
         fire.reason.as_str(),
         (!fire.message.is_empty()).then_some(fire.message.as_str()),

@@ -6,11 +6,12 @@ use super::entity::{task, tenant};
 use super::query::*;
 use super::rates;
 use super::row::from_row;
+use super::sql::{DISPATCHED, HELD, WAITING};
 use super::sql_store::{Transaction, retrying};
 use super::{Result, SqlStore, StoreError};
 use crate::domain::quota::Quotas;
 use crate::domain::rules::RuleChange;
-use crate::domain::{FieldError, FieldRefusal, Reason, Refusal, Status, TenantId};
+use crate::domain::{FieldError, FieldRefusal, Reason, Refusal, TenantId};
 use std::collections::{BTreeSet, HashMap};
 
 /// What a tenant uses of its quotas.
@@ -125,17 +126,15 @@ impl SqlStore {
     /// of the tenant: those of these states are few.
     pub async fn quota_use(&self, tenant_id: TenantId, now: i64) -> Result<QuotaUse> {
         const ACTION: &str = "read what a tenant uses";
-        let sql = sql!(format!(
+        let sql = sql!(|d| format!(
             "SELECT (SELECT COUNT(*) FROM task WHERE tenant_id = {{1}}) AS tasks, \
-                 (SELECT COUNT(*) FROM task_log WHERE status = {} AND +tenant_id = {{1}} AND parent_id = 0) AS runs, \
-                 (SELECT COUNT(*) FROM (SELECT l.id FROM task_log l WHERE l.status IN ({}, {}, {}) AND \
-                 +l.tenant_id = {{1}} AND l.due_time > {{2}} AND l.reason = '{}' LIMIT {DELAYED_MAX}) d) AS waiting, \
-                 t.max_fires_per_minute, (SELECT slots FROM tenant_rate WHERE id = {{1}}) AS slots FROM tenant t WHERE t.id = {{1}}",
-            Status::Dispatched as i16,
-            Status::Init as i16,
-            Status::Queued as i16,
-            Status::Retry as i16,
+                 (SELECT COUNT(*) FROM task_log l WHERE {phase} = {HELD} AND l.status = {DISPATCHED} AND +l.tenant_id = {{1}} AND \
+                 l.parent_id = 0) AS runs, (SELECT COUNT(*) FROM (SELECT l.id FROM task_log l WHERE {phase} IN ({WAITING}, {HELD}) AND \
+                 l.status <> {DISPATCHED} AND +l.tenant_id = {{1}} AND l.due_time > {{2}} AND l.reason = '{}' LIMIT {DELAYED_MAX}) d) \
+                 AS waiting, t.max_fires_per_minute, (SELECT slots FROM tenant_rate WHERE id = {{1}}) AS slots FROM tenant t \
+                 WHERE t.id = {{1}}",
             Reason::OverQuota.as_str(),
+            phase = d.phase(),
         ));
         let found: Vec<Counted> = self.query(ACTION, &sql, [tenant_id.into(), now.into()]).await?;
         let Some(Counted { tasks, runs, delayed, max_fires_per_minute, slots }) = found.into_iter().next() else {

@@ -5,7 +5,7 @@ use super::dialect::Kind;
 use super::dispatching::CHANGE;
 use super::dispatching::change_row;
 use super::row::from_row;
-use super::sql::{DUE_TIME, ID, INIT};
+use super::sql::{ID, INIT, PHASE_INDEX, WAITING};
 use super::sql_store::{Transaction, retrying};
 use super::values::{list, to_json};
 use super::{Result, SqlStore, StoreError, StoreErrorKind};
@@ -34,9 +34,10 @@ statements!(
     // A run with a time-out for waiting keeps its slot. (A tenant has more logs than wait at a time.)
     RATE_LINE = |d| format!(
         "SELECT l.id, l.version, l.failures, l.priority, l.due_time FROM task_log l {} JOIN task t ON t.id = l.task_id \
-         WHERE l.status = {INIT} AND l.due_time > {{3}} AND l.due_time < {{4}} AND l.tenant_id = {{1}} AND \
+         WHERE {} = {WAITING} AND l.status = {INIT} AND l.due_time > {{3}} AND l.due_time < {{4}} AND l.tenant_id = {{1}} AND \
          l.priority < {{2}} AND l.reason = 'over_quota' AND t.wait_timeout_ms = 0 ORDER BY l.due_time LIMIT {{5}}",
-        d.by_index(DUE_TIME)
+        d.by_index(PHASE_INDEX),
+        d.phase()
     ),
 );
 

@@ -2,7 +2,7 @@
 //! notes it in its own transaction, so whoever makes it may die at any moment.
 
 use super::row::from_row;
-use super::sql::{ID, INIT, RETRY};
+use super::sql::{ID, INIT, RETRY, WAITING};
 use super::sql_store::Transaction;
 use super::values::to_json;
 use super::{BATCH_MAX, Result, SqlStore};
@@ -10,9 +10,10 @@ use crate::domain::rules::RuleChange;
 use crate::domain::{LogId, Status, TenantId};
 
 statements!(
-    POSTPONED = |_| format!(
-        "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND l.due_time = {{2}} AND l.tenant_id = {{1}} \
-         AND l.reason = 'maintenance' LIMIT {{3}}"
+    POSTPONED = |d| format!(
+        "SELECT l.id FROM task_log l WHERE {} = {WAITING} AND l.due_time = {{2}} AND l.tenant_id = {{1}} \
+         AND l.reason = 'maintenance' LIMIT {{3}}",
+        d.phase()
     ),
     RESUME = |d| {
         d.update_rows(
@@ -24,9 +25,11 @@ statements!(
         ),
     )
     },
-    OVER_QUOTA = |_| "SELECT l.id, l.due_time FROM task_log l WHERE l.status = {4} AND +l.tenant_id = {1} AND \
-         l.reason = 'over_quota' AND l.due_time >= {3} ORDER BY l.due_time LIMIT {2}"
-        .into(),
+    OVER_QUOTA = |d| format!(
+        "SELECT l.id, l.due_time FROM task_log l WHERE {} = {WAITING} AND l.status = {{4}} AND +l.tenant_id = {{1}} AND \
+         l.reason = 'over_quota' AND l.due_time >= {{3}} ORDER BY l.due_time LIMIT {{2}}",
+        d.phase()
+    ),
     ASK_AGAIN = |d| {
         d.update_rows(
         "task_log",

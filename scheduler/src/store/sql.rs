@@ -30,8 +30,22 @@ pub const ID: &[(&str, Kind)] = &[("id", Kind::Big)];
 /// A batch of runs, each with the version that was read.
 pub const ID_VERSION: &[(&str, Kind)] = &[("id", Kind::Big), ("version", Kind::Big)];
 
-/// The index of task logs by state and due time.
-pub const DUE_TIME: &str = "task_log_due_tenant";
+/// The index of task logs by phase and due time.
+pub const PHASE_INDEX: &str = "task_log_phase";
+/// The phase of what is to be claimed: INIT and RETRY.
+pub const WAITING: i16 = 0;
+/// The phase of what a node or an executor has: QUEUED and DISPATCHED.
+pub const HELD: i16 = 1;
+
+/// The phase of runs of this status; `None` where they have none.
+pub fn phase_of(status: Status) -> Option<i16> {
+    match status {
+        Status::Init | Status::Retry => Some(WAITING),
+        Status::Queued | Status::Dispatched => Some(HELD),
+        Status::Succeeded => None,
+        bad => Some(bad as i16),
+    }
+}
 
 /// Whether the database has heard of the node `{node}` lately. One that was restored from a backup gives nothing to nodes that have
 /// not noticed that yet, and takes no new runs from them; they notice with their next heartbeat. A cluster that never had nodes has

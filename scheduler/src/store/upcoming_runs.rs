@@ -144,7 +144,10 @@ impl SqlStore {
         way: ListIndex,
     ) -> Result<Vec<UpcomingRun>> {
         let order = way.order_by(filter.order);
-        let (found, values) = self.scan(way, filter).limited(&order, filter.limit);
+        let mut scan = self.scan(way, filter);
+        // Others of its phase must not take its rows' places.
+        scan.and("l.status = ", filter.status.map(|status| status as i32));
+        let (found, values) = scan.limited(&order, filter.limit);
         let join = self.backend.join_in_order();
         let text = format!(
             "SELECT l.id, l.task_id, l.app_id, l.fire_time, l.due_time, l.status, l.node_id FROM (SELECT l.id FROM \

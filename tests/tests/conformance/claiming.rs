@@ -17,6 +17,7 @@ cases!(
     a_claim_repeated_answers_the_same_and_others_get_nothing,
     two_claimers_at_once_never_both_get_a_run,
     the_queues_of_a_node_and_of_the_dead,
+    what_is_held_is_paged,
     what_earlier_processes_of_a_node_had_queued,
     a_restored_database_gives_nothing_to_a_node_that_has_not_noticed,
     missed_fires_are_counted_from_the_latest,
@@ -170,18 +171,51 @@ async fn the_queues_of_a_node_and_of_the_dead(world: World) {
     for (node, part) in [(1, &runs[..2]), (2, &runs[2..4]), (3, &runs[4..5])] {
         world.store.claim(NodeId(node), part.to_vec(), world.now).await.unwrap();
     }
-    let of = |node| world.store.queued_of(node, 10);
+    let of = |node| world.store.queued_of(node, DueRange::ALL, 10);
     assert_eq!(ids(&of(NodeId(1)).await.unwrap()), ids(&runs[..2]));
     assert_eq!(ids(&of(NodeId(2)).await.unwrap()), ids(&runs[2..4]));
-    assert_eq!(ids(&world.store.queued_of(NodeId(1), 1).await.unwrap()), ids(&runs[..1]), "earliest first");
+    assert_eq!(
+        ids(&world.store.queued_of(NodeId(1), DueRange::ALL, 1).await.unwrap()),
+        ids(&runs[..1]),
+        "earliest first"
+    );
     let store = &world.store;
     let others = async |live: &[i64]| {
         let live: Vec<NodeId> = live.iter().copied().map(NodeId).collect();
-        store.queued_of_others(&live, 10).await
+        store.queued_of_others(&live, DueRange::ALL, 10).await
     };
     assert_eq!(ids(&others(&[1]).await.unwrap()), ids(&runs[2..5]));
     assert_eq!(ids(&others(&[3, 1, 2]).await.unwrap()), Vec::<LogId>::new());
-    assert_eq!(ids(&world.store.queued_of_others(&[NodeId(1)], 2).await.unwrap()), ids(&runs[2..4]));
+    assert_eq!(ids(&world.store.queued_of_others(&[NodeId(1)], DueRange::ALL, 2).await.unwrap()), ids(&runs[2..4]));
+    let due = |after: i64, until: i64| DueRange { after, until };
+    let (first, last) = (runs[2].due_time, runs[3].due_time);
+    assert!(first < last, "of two instants");
+    for (range, found) in
+        [(due(first - 1, first), &runs[2..3]), (due(first, last), &runs[3..4]), (due(last, last), &[])]
+    {
+        assert_eq!(ids(&store.queued_of(NodeId(2), range, 10).await.unwrap()), ids(found), "{range:?}");
+        assert_eq!(
+            ids(&store.queued_of_others(&[NodeId(1), NodeId(3)], range, 10).await.unwrap()),
+            ids(found),
+            "{range:?}"
+        );
+    }
+}
+
+/// What nodes and executors have, whichever of them: neither what waits nor what has ended.
+async fn what_is_held_is_paged(world: World) {
+    let runs = world.runs(5).await;
+    let claimed = world.store.claim(NodeId(1), runs[..3].to_vec(), world.now).await.unwrap();
+    let dispatched = world.dispatched(2, runs[3..4].to_vec(), 7).await;
+    let after = async |from, rows| world.store.held_after(from, rows).await.unwrap();
+    for (rows, run) in claimed.iter().chain(&dispatched).enumerate() {
+        assert_eq!(after(i64::MIN, rows as u64).await, Some(run.due_time), "{rows}");
+    }
+    assert_eq!(after(i64::MIN, 4).await, None, "what nobody has is not counted");
+    assert_eq!(after(runs[1].due_time, 1).await, Some(runs[2].due_time));
+    assert_eq!(after(runs[3].due_time + 1, 0).await, None);
+    world.moved(&dispatched[0], Status::Failed, Reason::HandlerFailed).await;
+    assert_eq!(after(i64::MIN, 3).await, None, "nor what has ended");
 }
 
 async fn what_earlier_processes_of_a_node_had_queued(world: World) {
@@ -189,7 +223,9 @@ async fn what_earlier_processes_of_a_node_had_queued(world: World) {
     for (node, at, run) in [(1, 0, 0), (1, 1_000, 1), (2, 0, 2)] {
         world.store.claim(NodeId(node), runs[run..=run].to_vec(), world.now + at).await.unwrap();
     }
-    let before = async |at, limit| ids(&world.store.queued_before(NodeId(1), world.now + at, limit).await.unwrap());
+    let before = async |at, limit| {
+        ids(&world.store.queued_before(NodeId(1), world.now + at, DueRange::ALL, limit).await.unwrap())
+    };
     assert_eq!(before(1_000, 10).await, ids(&runs[..1]), "neither what it claimed itself nor what others have");
     assert_eq!(before(0, 10).await, [] as [LogId; 0]);
     assert_eq!(before(1_001, 10).await, ids(&runs[..2]));
@@ -201,7 +237,7 @@ async fn a_restored_database_gives_nothing_to_a_node_that_has_not_noticed(world:
     let me = world.store.join(&node_info("a")).await.unwrap();
     let claim = async |run: &Run| world.store.claim(me.id, vec![run.clone()], world.now).await.unwrap().len();
     assert_eq!(claim(&runs[0]).await, 1);
-    assert_eq!(world.store.queued_of(me.id, 10).await.unwrap().len(), 1);
+    assert_eq!(world.store.queued_of(me.id, DueRange::ALL, 10).await.unwrap().len(), 1);
     let stranger = NodeId(me.id.0 + 1);
     assert!(world.store.claim(stranger, vec![runs[1].clone()], world.now).await.unwrap().is_empty(), "it never joined");
     // Nor does it take anything from one.
@@ -239,7 +275,7 @@ async fn a_restored_database_gives_nothing_to_a_node_that_has_not_noticed(world:
             database.execute("UPDATE node SET id = id + 7").await;
         }
         assert_eq!(claim(&runs[1]).await, 0, "{older}");
-        assert!(world.store.queued_of(me.id, 10).await.unwrap().is_empty(), "{older}");
+        assert!(world.store.queued_of(me.id, DueRange::ALL, 10).await.unwrap().is_empty(), "{older}");
         assert_eq!(takes(me.id).await, (false, 0, 0, 0), "{older}");
         let plans = std::slice::from_ref(&plan);
         assert_eq!(world.store.write_ahead(Writer::Lease(fence), plans, world.now).await.unwrap(), None, "{older}");

@@ -174,14 +174,19 @@ async fn tables(database: &Database) -> Vec<(String, String)> {
         if table.starts_with(BACKUP) {
             continue;
         }
-        let columns = if database.kind == Kind::MariaDb {
-            let plain = format!(
-                "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{table}' \
-                 AND COALESCE(generation_expression, '') = ''"
-            );
-            database.query(&plain, |row| row.try_get_by_index::<String>(0)).await.join(", ")
-        } else {
-            "*".to_owned()
+        let computed = match database.kind {
+            Kind::Sqlite => None,
+            Kind::MariaDb => Some("table_schema = DATABASE() AND COALESCE(generation_expression, '') = ''"),
+            Kind::Postgres => Some("table_schema = current_schema() AND is_generated = 'NEVER'"),
+        };
+        let columns = match computed {
+            None => "*".to_owned(),
+            Some(is_plain) => {
+                let plain = format!(
+                    "SELECT CAST(column_name AS CHAR(64)) FROM information_schema.columns WHERE table_name = '{table}' AND {is_plain}"
+                );
+                database.query(&plain, |row| row.try_get_by_index::<String>(0)).await.join(", ")
+            }
         };
         tables.push((table, columns));
     }

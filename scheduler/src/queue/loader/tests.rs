@@ -95,12 +95,17 @@ impl ClaimStore for Rows {
         Ok(moved)
     }
 
-    async fn queued_before(&self, _: NodeId, _: i64, limit: u64) -> Result<Vec<Run>> {
-        Ok(self.earliest(limit, |run| run.status == Status::Queued))
+    async fn queued_before(&self, _: NodeId, _: i64, due: DueRange, limit: u64) -> Result<Vec<Run>> {
+        Ok(self.earliest(limit, |run| run.status == Status::Queued && due.has(run.due_time)))
     }
 
-    async fn queued_of_others(&self, _: &[NodeId], _: u64) -> Result<Vec<Run>> {
+    async fn queued_of_others(&self, _: &[NodeId], _: DueRange, _: u64) -> Result<Vec<Run>> {
         Ok(Vec::new())
+    }
+
+    async fn held_after(&self, from: i64, rows: u64) -> Result<Option<i64>> {
+        let is_held = |run: &Run| matches!(run.status, Status::Queued | Status::Dispatched) && run.due_time >= from;
+        Ok(self.earliest(u64::MAX, is_held).get(rows as usize).map(|run| run.due_time))
     }
 }
 

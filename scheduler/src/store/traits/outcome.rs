@@ -99,9 +99,6 @@ pub trait OutcomeStore: Send + Sync {
     async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>>;
     /// DISPATCHED runs (no parents) that may be lost.
     async fn suspects(&self, which: &Suspects) -> Result<Vec<Suspect>>;
-    /// The due time (ms) of the DISPATCHED run that has `rows` others from `from` (ms) on before it; none when there
-    /// are not so many.
-    async fn dispatched_after(&self, from: i64, rows: u64) -> Result<Option<i64>>;
 }
 
 /// A run that has ended, for what follows it.

@@ -24,10 +24,20 @@ pub struct DueRange {
 }
 
 impl DueRange {
+    /// Everything.
+    pub const ALL: Self = Self { after: i64::MIN, until: i64::MAX };
+
     /// Everything that is due at or before `until` (epoch ms).
     #[must_use]
     pub fn until(until: i64) -> Self {
         Self { after: i64::MIN, until }
+    }
+
+    /// What is left of it behind these rows, the earliest of it, all of which have left it. (Others may be due with the last one.)
+    #[must_use]
+    pub fn from_last_of(self, done: &[Run]) -> Self {
+        let after = done.last().map_or(self.after, |last| last.due_time.saturating_sub(1));
+        Self { after, ..self }
     }
 
     /// Whether this instant (epoch ms) lies in it.
@@ -96,11 +106,16 @@ pub trait ClaimStore: Send + Sync {
     /// same instant.
     async fn expire_unclaimed(&self, node: NodeId, ends: &[UnclaimedEnd], now: i64) -> Result<HashSet<LogId>>;
     /// Rows QUEUED for `node`, earliest first: after an error whose effect is unknown.
-    async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>> {
-        self.queued_before(node, i64::MAX, limit).await
+    ///
+    /// This and what follows looks at every row in this range that is QUEUED or DISPATCHED, until it has found enough.
+    async fn queued_of(&self, node: NodeId, due: DueRange, limit: u64) -> Result<Vec<Run>> {
+        self.queued_before(node, i64::MAX, due, limit).await
     }
     /// Those of them that were claimed before `at` (epoch ms).
-    async fn queued_before(&self, node: NodeId, at: i64, limit: u64) -> Result<Vec<Run>>;
-    /// Rows QUEUED for nodes other than `live`.
-    async fn queued_of_others(&self, live: &[NodeId], limit: u64) -> Result<Vec<Run>>;
+    async fn queued_before(&self, node: NodeId, at: i64, due: DueRange, limit: u64) -> Result<Vec<Run>>;
+    /// Rows QUEUED for nodes other than `live`, earliest first.
+    async fn queued_of_others(&self, live: &[NodeId], due: DueRange, limit: u64) -> Result<Vec<Run>>;
+    /// The due time (ms) of the QUEUED or DISPATCHED run that has `rows` others from `from` (ms) on before it; none when there
+    /// are not so many.
+    async fn held_after(&self, from: i64, rows: u64) -> Result<Option<i64>>;
 }

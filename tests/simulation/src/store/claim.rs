@@ -76,20 +76,38 @@ impl ClaimStore for ModelStore {
         .await
     }
 
-    async fn queued_before(&self, node: NodeId, at: i64, limit: u64) -> Result<Vec<Run>> {
+    async fn queued_before(&self, node: NodeId, at: i64, due: DueRange, limit: u64) -> Result<Vec<Run>> {
         self.call("read a node's queue", |state, time| {
             let is_known = state.knows(node, time);
             let is_its = |row: &LogRow| {
-                is_known && row.run.status == Status::Queued && row.node_id == node && row.queued_at < at
+                is_known
+                    && row.run.status == Status::Queued
+                    && row.node_id == node
+                    && row.queued_at < at
+                    && due.has(row.run.due_time)
             };
             Ok(state.earliest(limit, is_its))
         })
         .await
     }
 
-    async fn queued_of_others(&self, live: &[NodeId], limit: u64) -> Result<Vec<Run>> {
+    async fn queued_of_others(&self, live: &[NodeId], due: DueRange, limit: u64) -> Result<Vec<Run>> {
         self.call("read dead queues", |state, _| {
-            Ok(state.earliest(limit, |row| row.run.status == Status::Queued && !live.contains(&row.node_id)))
+            let is_theirs = |row: &LogRow| {
+                row.run.status == Status::Queued && !live.contains(&row.node_id) && due.has(row.run.due_time)
+            };
+            Ok(state.earliest(limit, is_theirs))
+        })
+        .await
+    }
+
+    async fn held_after(&self, from: i64, rows: u64) -> Result<Option<i64>> {
+        self.call("page what is held", |state, _| {
+            let is_held = |row: &&LogRow| matches!(row.run.status, Status::Queued | Status::Dispatched);
+            let due = state.logs.values().filter(is_held).map(|row| row.run.due_time).filter(|due| *due >= from);
+            let mut due: Vec<i64> = due.collect();
+            due.sort_unstable();
+            Ok(due.get(rows as usize).copied())
         })
         .await
     }

@@ -107,16 +107,6 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
-    async fn dispatched_after(&self, from: i64, rows: u64) -> Result<Option<i64>> {
-        self.call("page dispatched runs", |state, _| {
-            let held = state.logs.values().filter(|row| row.run.status == Status::Dispatched);
-            let mut due: Vec<i64> = held.map(|row| row.run.due_time).filter(|due| *due >= from).collect();
-            due.sort_unstable();
-            Ok(due.get(rows as usize).copied())
-        })
-        .await
-    }
-
     async fn suspects(&self, which: &Suspects) -> Result<Vec<Suspect>> {
         self.call("read suspects", |state, _| {
             let of_executor = |id: ExecutorId| {

@@ -146,8 +146,9 @@ either! {
         change claim(node: NodeId, runs: Vec<Run>, now: i64) -> Vec<Run>;
         ask missed_at(questions: &[MissedQuestion], due_before: i64) -> Vec<(TaskId, i64)>;
         change expire_unclaimed(node: NodeId, ends: &[UnclaimedEnd], now: i64) -> HashSet<LogId>;
-        ask queued_before(node: NodeId, at: i64, limit: u64) -> Vec<Run>;
-        ask queued_of_others(live: &[NodeId], limit: u64) -> Vec<Run>;
+        ask queued_before(node: NodeId, at: i64, due: DueRange, limit: u64) -> Vec<Run>;
+        ask queued_of_others(live: &[NodeId], due: DueRange, limit: u64) -> Vec<Run>;
+        ask held_after(from: i64, rows: u64) -> Option<i64>;
     }
     DispatchStore {
         change dispatch(node: NodeId, items: &[RunDispatch]) -> HashSet<LogId>;
@@ -177,7 +178,6 @@ either! {
         ask stopping(after: Place, limit: u64) -> Vec<DispatchedRun>;
         ask shards_to_stop(limit: u64) -> Vec<DispatchedRun>;
         ask suspects(which: &Suspects) -> Vec<Suspect>;
-        ask dispatched_after(from: i64, rows: u64) -> Option<i64>;
     }
     OutboxStore {
         ask has_outbox_entries() -> bool;

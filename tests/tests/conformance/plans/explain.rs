@@ -152,7 +152,7 @@ fn look(node: &Value, above: &Value, faults: &mut Vec<String>) {
     }
     let is_inner = above["Node Type"] == "Nested Loop" && node["Parent Relationship"] == "Inner";
     let outer_rows = above["Plans"][0]["Plan Rows"].as_f64().unwrap_or_default();
-    if is_inner && node["Function Name"] == "json_array_elements" && outer_rows > OUTER_ROWS_MAX {
+    if is_inner && node["Function Name"] == "unnest" && outer_rows > OUTER_ROWS_MAX {
         faults.push(format!("reads the batch once for each of {outer_rows} rows"));
     }
     for child in node["Plans"].as_array().into_iter().flatten() {

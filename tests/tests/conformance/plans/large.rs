@@ -100,7 +100,9 @@ async fn multiply_runs(database: &Database) {
         "id" => "s.id + n.i * 10000000000".to_owned(),
         "fire_time" | "due_time" => format!("s.{column} + n.i * 60000"),
         "status" => format!(
-            "CASE WHEN n.i > {open} THEN n.i % 4 WHEN n.i % 10 = 1 THEN 11 ELSE 10 END",
+            // Three of eight that are open are to be claimed.
+            "CASE WHEN n.i > {open} THEN CASE (n.i + s.task_id) % 8 WHEN 0 THEN 3 WHEN 1 THEN 0 WHEN 2 THEN 0 WHEN 3 THEN 1 \
+             WHEN 4 THEN 1 ELSE 2 END WHEN n.i % 10 = 1 THEN 11 ELSE 10 END",
             open = RUNS_PER_TASK - 2
         ),
         "finished_at" => "s.fire_time + n.i * 60000 + 100".to_owned(),
@@ -146,7 +148,7 @@ async fn columns(database: &Database, table: &str) -> Vec<String> {
         ),
         Kind::Postgres => format!(
             "SELECT column_name::text FROM information_schema.columns WHERE table_schema = current_schema() AND \
-             table_name = '{table}'"
+             table_name = '{table}' AND is_generated = 'NEVER'"
         ),
     };
     database.query(&sql, |row| row.try_get_by_index::<String>(0)).await
