@@ -74,6 +74,7 @@ mod skips;
 mod sql;
 mod sql_store;
 mod statistics;
+mod steps;
 mod task_columns;
 mod task_views;
 mod tasks;

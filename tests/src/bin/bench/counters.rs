@@ -2,8 +2,10 @@
 
 use crate::options::Kind;
 use crate::proc::{self, Target};
+use crate::profile::Profile;
 use crate::server::Server;
 use crate::stand::Stand;
+use crate::work::Work;
 use anyhow::Result;
 use carillon_tests::now_ms;
 use std::time::Instant;
@@ -34,10 +36,14 @@ impl Parts {
     /// Reads the kernel's and the server's counters: quick, and at no cost to what is measured.
     pub async fn read(&self, server: &Server, stand: &Stand) -> Result<Costs> {
         let ticks: Vec<u64> = self.targets().into_iter().map(Target::cpu_ticks).collect::<Result<_>>()?;
+        let written: Option<Vec<u64>> = self.targets().into_iter().map(Target::written_bytes).collect();
         Ok(Costs {
             at: Instant::now(),
             cpu_us: ticks.iter().map(|ticks| (ticks * self.tick_us) as f64).collect(),
             machine_us: (proc::machine_ticks()? * self.tick_us) as f64,
+            written_bytes: written.map(|written| written.iter().map(|bytes| *bytes as f64).collect()),
+            work: server.work(&stand.database).await?,
+            profile: server.profile(&stand.database).await?,
             server_statements: server.statements(&stand.database).await?,
             node_statements: stand.node_statements().await?,
         })
@@ -52,6 +58,12 @@ pub struct Costs {
     pub cpu_us: Vec<f64>,
     /// Of all processors of the machine, including other processes.
     pub machine_us: f64,
+    /// To disks, of each of [`Parts::targets`], if the kernel tells.
+    pub written_bytes: Option<Vec<f64>>,
+    /// By the server's count.
+    pub work: Work,
+    /// By the server's count, if it was to.
+    pub profile: Option<Profile>,
     /// By the server's count.
     pub server_statements: Option<i64>,
     /// By the node's count.

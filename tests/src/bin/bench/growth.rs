@@ -65,7 +65,7 @@ pub async fn measure(bench: &Bench, growth: &Growth) -> Result<Value> {
     let clock = Arc::new(ClusterClock::synchronised(&store).await?);
     let (info, transport) = (NodeInfo { name: "bench".to_owned(), ..NodeInfo::default() }, Arc::new(Nobody));
     let engine = Engine::join(Arc::new(store.clone()), clock, transport, &info, engine_settings()).await?;
-    let meter = Meter { server: &bench.server, store: &store, idle: Counts::default() };
+    let meter = Meter { server: &bench.server, database: &database, store: &store, idle: Counts::default() };
     let meter = Meter { idle: meter.cost(1, async || Ok(())).await?, ..meter };
     let mut costs = Map::new();
     let mut note = |name: &str, counts: Counts| drop(costs.insert(name.to_owned(), counts.to_json(bench.server.kind)));
@@ -315,6 +315,7 @@ impl Counts {
 
 struct Meter<'a> {
     server: &'a Server,
+    database: &'a Database,
     store: &'a SqlStore,
     /// What a measurement costs by itself.
     idle: Counts,
@@ -335,7 +336,8 @@ impl Meter<'_> {
 
     async fn read(&self) -> Result<Counts> {
         let statements = self.store.statements_sent() as f64;
-        let (rows_read, bytes_sent) = self.server.work_done().await?;
+        let work = self.server.work(self.database).await?;
+        let (rows_read, bytes_sent) = (work.of("rows_read"), work.of("bytes_sent"));
         Ok(Counts { statements, rows_read, bytes_sent })
     }
 }

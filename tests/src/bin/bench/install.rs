@@ -5,8 +5,19 @@ use carillon_tests::process::{bound, is_root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Installs a server into `data`; the command that runs it. Durable as in production.
-pub fn mariadb(data: &Path, port: u16) -> Result<Command> {
+/// What a server is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Measuring what it sustains.
+    Rates,
+    /// The same, and it counts what each statement costs.
+    Profile,
+    /// Counting its work, not its time: nothing begins by itself, and nothing waits for a disk.
+    Counts,
+}
+
+/// Installs a server into `data`; the command that runs it. Durable as in production, unless its work is only counted.
+pub fn mariadb(data: &Path, port: u16, purpose: Purpose) -> Result<Command> {
     const USER: &str = "mysql";
     let installer = find("mariadb-install-db", "mariadb-server")?;
     let program = find("mariadbd", "mariadb-server")?;
@@ -35,11 +46,22 @@ pub fn mariadb(data: &Path, port: u16) -> Result<Command> {
         "--innodb-flush-log-at-trx-commit=1".to_owned(),
         "--innodb-buffer-pool-size=256M".to_owned(),
     ]);
+    match purpose {
+        Purpose::Rates => {}
+        Purpose::Profile => drop(command.arg("--performance-schema=ON")),
+        Purpose::Counts => drop(command.args([
+            "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-purge-threads=1",
+            // Plans would change with the statistics, which are those of all pages, read when the driver says.
+            "--innodb-stats-auto-recalc=OFF",
+            "--innodb-stats-persistent-sample-pages=100000",
+        ])),
+    }
     Ok(command)
 }
 
 /// The same; everything at its default, save where it listens and that it counts statements if it can.
-pub fn postgres(data: &Path, port: u16, counts_statements: &mut bool) -> Result<Command> {
+pub fn postgres(data: &Path, port: u16, purpose: Purpose, counts_statements: &mut bool) -> Result<Command> {
     const USER: &str = "postgres";
     let (installer, program) = (find("initdb", "postgresql")?, find("postgres", "postgresql")?);
     let path = data.display();
@@ -56,6 +78,19 @@ pub fn postgres(data: &Path, port: u16, counts_statements: &mut bool) -> Result<
     command.args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);
     if *counts_statements {
         command.args(["-c", "shared_preload_libraries=pg_stat_statements"]);
+    }
+    if purpose == Purpose::Counts {
+        // Images of whole pages would be as many as there are checkpoints.
+        for setting in [
+            "fsync=off",
+            "full_page_writes=off",
+            "autovacuum=off",
+            "bgwriter_lru_maxpages=0",
+            "checkpoint_timeout=1d",
+            "max_wal_size=16GB",
+        ] {
+            command.args(["-c", setting]);
+        }
     }
     Ok(command)
 }

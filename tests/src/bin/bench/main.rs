@@ -4,15 +4,19 @@
 //! `docs/benchmarks.md` for the method.
 
 mod burst;
+mod compare;
 mod counters;
 mod database;
 mod growth;
 mod idle;
 mod install;
+mod life;
+mod life_counts;
 mod lists;
 mod options;
 mod overload;
 mod proc;
+mod profile;
 mod records;
 mod recovery;
 mod report;
@@ -22,9 +26,12 @@ mod server;
 mod stand;
 mod steady;
 mod tasks;
+mod wal;
+mod work;
 
 use anyhow::Result;
 use clap::Parser;
+use install::Purpose;
 use options::{Options, Output, Rate};
 use run::Plan;
 use serde_json::Value;
@@ -35,19 +42,38 @@ use std::process::ExitCode;
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = Options::parse();
-    match measure(&options).await {
-        Ok(figures) if options.output == Output::Json => println!("{figures:#}"),
-        Ok(figures) => report::print_table(&figures),
-        Err(error) => {
-            eprintln!("scripts/bench: {error:#}");
-            return ExitCode::FAILURE;
-        }
+    let told = match measure(&options).await {
+        Ok(figures) => tell(&options, &figures),
+        Err(error) => Err(error),
+    };
+    told.unwrap_or_else(|error| {
+        eprintln!("scripts/bench: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn tell(options: &Options, figures: &Value) -> Result<ExitCode> {
+    if let Some(file) = &options.accept {
+        compare::accept(file, figures)?;
+    } else if let Some(file) = &options.compare {
+        return compare::with(file, figures);
+    } else if options.output == Output::Json {
+        println!("{figures:#}");
+    } else if options.life {
+        compare::print_table(figures)?;
+    } else {
+        report::print_table(figures);
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn measure(options: &Options) -> Result<Value> {
-    let bench = Bench { server: Server::start(options.database).await?, programs: options.programs.clone() };
+    let purpose = match options {
+        Options { life: true, .. } => Purpose::Counts,
+        Options { profile: true, .. } => Purpose::Profile,
+        _ => Purpose::Rates,
+    };
+    let bench = Bench { server: Server::start(options.database, purpose).await?, programs: options.programs.clone() };
     let mut figures = figures(options, &bench).await?;
     figures["database"] = serde_json::to_value(options.database)?;
     figures["database_settings"] = bench.server.settings().await?;
@@ -59,6 +85,9 @@ async fn figures(options: &Options, bench: &Bench) -> Result<Value> {
     let seconds = options.seconds;
     if options.growth.is_wanted {
         return growth::measure(bench, &options.growth).await;
+    }
+    if options.life {
+        return life::measure(bench).await;
     }
     if options.hold {
         return lists::hold(bench, options.lists.unwrap_or_default()).await;

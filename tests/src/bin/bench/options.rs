@@ -12,7 +12,7 @@ pub struct Options {
     #[arg(long)]
     pub database: Kind,
     /// Fires per second; `max` searches for the highest rate that is sustained.
-    #[arg(long, value_parser = rate, required_unless_present_any = ["idle_tasks", "burst", "lists", "growth", "overload", "recovery"])]
+    #[arg(long, value_parser = rate, required_unless_present_any = ["idle_tasks", "burst", "lists", "growth", "overload", "recovery", "life"])]
     pub rate: Option<Rate>,
     /// Length of the measured window; a multiple of 5 holds whole rounds of the node's workers.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
@@ -39,12 +39,24 @@ pub struct Options {
     /// What grows with what.
     #[command(flatten)]
     pub growth: Growth,
+    /// Instead of a rate: what the life of a run costs the database, step by step, by the database's own counts.
+    #[arg(long, conflicts_with_all = ["rate", "idle_tasks", "burst", "lists", "overload", "recovery", "growth"])]
+    pub life: bool,
+    /// Prints no counts, but what has changed against this file; fails if a count has grown by more than a tenth.
+    #[arg(long, value_name = "FILE", requires = "life", conflicts_with = "accept")]
+    pub compare: Option<PathBuf>,
+    /// Prints no counts, but writes them into this file, beside those of other databases.
+    #[arg(long, value_name = "FILE", requires = "life")]
+    pub accept: Option<PathBuf>,
     /// Where the burst comes from.
     #[arg(long, default_value = "overdue", requires = "burst")]
     pub variant: Variant,
     /// Nodes that share the work.
     #[arg(long, default_value_t = 1, requires = "burst", value_parser = clap::value_parser!(u32).range(1..=8))]
     pub nodes: u32,
+    /// Also what each statement costs the server (`MariaDB`, `PostgreSQL`); counting costs `MariaDB` itself.
+    #[arg(long, requires = "rate")]
+    pub profile: bool,
     /// Folder with the built programs `carillon` and `examples/bench`.
     #[arg(long, value_name = "FOLDER", default_value = "target/release")]
     pub programs: PathBuf,

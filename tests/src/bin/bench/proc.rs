@@ -43,6 +43,13 @@ impl Target {
         Ok(ticks)
     }
 
+    /// Bytes that were written for it to disks so far, by all processes of a family that live. `None` where the kernel does
+    /// not tell: root in a container may not look at processes of other users.
+    pub fn written_bytes(self) -> Option<u64> {
+        let family = if self.family { children(self.pid) } else { Vec::new() };
+        Some(bytes_written(self.pid)? + family.into_iter().filter_map(bytes_written).sum::<u64>())
+    }
+
     /// Memory in KiB: resident, or for a family the sum of proportional shares.
     fn memory_kib(self) -> u64 {
         if !self.family {
@@ -84,6 +91,12 @@ fn children(parent: u32) -> Vec<u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent))
         .collect()
+}
+
+/// `None` when the process has ended meanwhile, or may not be looked at.
+fn bytes_written(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("write_bytes:")?.trim().parse().ok())
 }
 
 /// The number behind `name`; 0 when the process has ended.

@@ -13,7 +13,7 @@ pub fn of_run(run: &Run) -> Value {
     let (by_server, by_node) = after.statements_since(before);
     let complaints = run.complaints();
     let cpu_us: f64 = run.cpu_us.iter().flatten().sum();
-    json!({
+    let mut figures = json!({
         "rate": run.plan.rate,
         "seconds": run.plan.seconds,
         "sustained": complaints.is_empty(),
@@ -34,6 +34,8 @@ pub fn of_run(run: &Run) -> Value {
         "cpu_us_per_fire": parts(run.cpu_us, |us| us / fires),
         "cpu_percent": parts(run.cpu_us, |us| us / seconds / 10_000.0),
         "others_cpu_percent": rounded((after.machine_us - before.machine_us - cpu_us) / seconds / 10_000.0, 1),
+        "written_bytes_per_fire": parts(run.written_bytes, |bytes| bytes / fires),
+        "work_per_fire": after.work.by_fire_since(&before.work, fires),
         "rss_mb": parts(run.rss_mb, |mb| mb),
         "executor_records_mb": rounded(run.seen.records_mb, 1),
         "clock_lag_us": run.seen.clock_lag_us,
@@ -41,7 +43,11 @@ pub fn of_run(run: &Run) -> Value {
         "written_ahead_ms": { "start": run.progress.0.ahead_ms, "end": run.progress.1.ahead_ms },
         "node_log": run.node_log,
         "machine": machine(),
-    })
+    });
+    if let (Some(before), Some(after)) = (&before.profile, &after.profile) {
+        figures["statements"] = after.by_fire_since(before, fires);
+    }
+    figures
 }
 
 fn per_second((before, after): &(Progress, Progress), count: impl Fn(&Progress) -> i64) -> f64 {
@@ -88,6 +94,10 @@ fn flatten(prefix: &str, figures: &Map<String, Value>, lines: &mut Vec<(String, 
     for (name, value) in figures {
         match value {
             Value::Object(inner) => flatten(&format!("{prefix}{name}."), inner, lines),
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                let line = |(at, item): (usize, &Value)| (format!("{prefix}{name}.{}", at + 1), item.to_string());
+                lines.extend(items.iter().enumerate().map(line));
+            }
             Value::String(text) => lines.push((format!("{prefix}{name}"), text.clone())),
             value => lines.push((format!("{prefix}{name}"), value.to_string())),
         }

@@ -68,6 +68,8 @@ pub struct Run {
     pub costs: (Costs, Costs),
     /// Node, executor, database; microseconds of processor time in the window.
     pub cpu_us: [Option<f64>; 3],
+    /// Node, executor, database; bytes written to disks in the window.
+    pub written_bytes: [Option<f64>; 3],
     /// Node, executor, database; most of the samples in the window.
     pub rss_mb: [Option<f64>; 3],
     /// What the node complained of.
@@ -103,7 +105,8 @@ pub async fn measure(bench: &Bench, plan: Plan) -> Result<Run> {
         seen: records::read(&file, &window)?,
         rows: rows(&database, &window).await?,
         steady,
-        cpu_us: cpu(&parts, &costs),
+        cpu_us: used(&parts, &costs, |costs| Some(&costs.cpu_us)),
+        written_bytes: used(&parts, &costs, |costs| costs.written_bytes.as_deref()),
         rss_mb: parts.spread(&rss),
         progress: progresses,
         costs,
@@ -192,8 +195,10 @@ async fn rows(database: &crate::database::Database, window: &Range<i64>) -> Resu
     Ok(rows)
 }
 
-fn cpu(parts: &Parts, (before, after): &(Costs, Costs)) -> [Option<f64>; 3] {
-    let used: Vec<f64> = after.cpu_us.iter().zip(&before.cpu_us).map(|(after, before)| after - before).collect();
+/// What each part has used up in between; `None` for all where that is not counted.
+fn used(parts: &Parts, (before, after): &(Costs, Costs), of: impl Fn(&Costs) -> Option<&[f64]>) -> [Option<f64>; 3] {
+    let Some((before, after)) = of(before).zip(of(after)) else { return [None; 3] };
+    let used: Vec<f64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
     parts.spread(&used)
 }
 

@@ -1,12 +1,15 @@
 //! The database server: a private one in a temporary folder, durable as in production.
 
 use crate::database::Database;
-use crate::install;
+use crate::install::{self, Purpose};
 use crate::options::Kind;
 use crate::proc::Target;
+use crate::profile::{self, Profile};
+use crate::work::Work;
 use anyhow::{Context, Result, ensure};
 use carillon_tests::process::Process;
 use carillon_tests::{folder, port};
+use sea_orm::QueryResult;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -24,14 +27,15 @@ pub struct Server {
     admin: Option<Database>,
     /// `PostgreSQL` counts statements.
     counts_statements: bool,
+    purpose: Purpose,
     databases: AtomicU32,
-    /// How often [`Server::statements`] asked: `MariaDB` counts the question.
+    /// How many of its statements were questions for these counters.
     asked: AtomicI64,
 }
 
 impl Server {
     /// Installs and starts one.
-    pub async fn start(kind: Kind) -> Result<Self> {
+    pub async fn start(kind: Kind, purpose: Purpose) -> Result<Self> {
         let folder = folder::fresh("bench-database");
         let mut server = Self {
             kind,
@@ -39,6 +43,7 @@ impl Server {
             process: None,
             admin: None,
             counts_statements: false,
+            purpose,
             databases: AtomicU32::new(0),
             asked: AtomicI64::new(0),
             folder,
@@ -46,8 +51,8 @@ impl Server {
         let data = server.folder.join("data");
         let command = match kind {
             Kind::Sqlite => return Ok(server),
-            Kind::Mariadb => install::mariadb(&data, server.port)?,
-            Kind::Postgres => install::postgres(&data, server.port, &mut server.counts_statements)?,
+            Kind::Mariadb => install::mariadb(&data, server.port, purpose)?,
+            Kind::Postgres => install::postgres(&data, server.port, purpose, &mut server.counts_statements)?,
         };
         let process = Process::start("the database server", command, &server.folder.join("server.log"));
         server.process = Some(process.clone());
@@ -63,6 +68,8 @@ impl Server {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         };
+        let counts = kind == Kind::Mariadb || server.counts_statements;
+        ensure!(counts || purpose == Purpose::Rates, "PostgreSQL counts no statements without postgresql-contrib");
         if server.counts_statements {
             admin.execute("CREATE EXTENSION pg_stat_statements").await?;
         }
@@ -123,26 +130,38 @@ impl Server {
                      JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = '{}'",
                     database.name()
                 );
-                admin.number(&sql).await.map(Some)
+                Ok(Some(admin.number(&sql).await? - self.asked.load(Ordering::Relaxed)))
             }
             _ => Ok(None),
         }
     }
 
-    /// Rows that the storage engine has read and bytes that clients were sent since the server started, by `MariaDB`'s
-    /// counters; of the others nothing.
-    pub async fn work_done(&self) -> Result<(f64, f64)> {
-        let Some(admin) = self.admin.as_ref().filter(|_| self.kind == Kind::Mariadb) else { return Ok((0.0, 0.0)) };
-        let read = "SELECT CAST(SUM(VARIABLE_VALUE) AS DOUBLE) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME \
-                    LIKE 'HANDLER_READ%'";
-        let sent = "SELECT CAST(VARIABLE_VALUE AS DOUBLE) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = \
-                    'BYTES_SENT'";
-        let mut answers = [0.0, 0.0];
-        for (answer, sql) in answers.iter_mut().zip([read, sent]) {
-            let rows = admin.query(sql).await?;
-            *answer = rows.first().context("no such counter")?.try_get_by_index(0)?;
+    /// What the server has counted of its work for `database` (`MariaDB`: for all) by now.
+    pub async fn work(&self, database: &Database) -> Result<Work> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Work::read(self.kind, database).await
+    }
+
+    /// What each statement for `database` (`MariaDB`: for all) has cost by now, where that is counted.
+    pub async fn profile(&self, database: &Database) -> Result<Option<Profile>> {
+        if self.purpose != Purpose::Profile || self.kind == Kind::Sqlite {
+            return Ok(None);
         }
-        Ok(answers.into())
+        if self.kind == Kind::Mariadb {
+            // PostgreSQL is asked in another database.
+            self.asked.fetch_add(1, Ordering::Relaxed);
+        }
+        Profile::of_rows(&self.ask(&profile::question(self.kind, database.name())).await?).map(Some)
+    }
+
+    /// Asks in a database that is not measured; none of `SQLite`.
+    pub async fn ask(&self, sql: &str) -> Result<Vec<QueryResult>> {
+        self.admin.as_ref().context("SQLite has no server")?.query(sql).await
+    }
+
+    /// `SQLite`'s log of this database.
+    pub fn log_of(&self, database: &Database) -> PathBuf {
+        self.folder.join(format!("{}-wal", database.name()))
     }
 
     /// Where [`Server::statements`] come from.
