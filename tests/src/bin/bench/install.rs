@@ -48,7 +48,13 @@ pub fn mariadb(data: &Path, port: u16, purpose: Purpose) -> Result<Command> {
     ]);
     match purpose {
         Purpose::Rates => {}
-        Purpose::Profile => drop(command.arg("--performance-schema=ON")),
+        Purpose::Profile => drop(command.args([
+            "--performance-schema=ON",
+            "--performance-schema-instrument=statement/%=ON",
+            // By default statements that are prepared are listed, but not counted.
+            "--performance-schema-consumer-events-statements-current=ON",
+            "--performance-schema-consumer-thread-instrumentation=ON",
+        ])),
         Purpose::Counts => drop(command.args([
             "--innodb-flush-log-at-trx-commit=0",
             "--innodb-purge-threads=1",
