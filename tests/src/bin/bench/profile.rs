@@ -13,6 +13,9 @@ const LISTED: usize = 20;
 /// So much of a statement's text is shown, characters.
 const TEXT_CHARS: usize = 160;
 
+/// What the driver's own questions name, and no other statement.
+const OWN: [&str; 3] = ["performance_schema", "GLOBAL_STATUS", "pg_stat"];
+
 /// What the server has counted so far, by statement.
 #[derive(Debug, Default)]
 pub struct Profile(BTreeMap<String, Cost>);
@@ -57,7 +60,8 @@ impl Profile {
             let by_fire = move |of: fn(&Cost) -> f64| (of(&end) - of(&before)) / fires;
             (text.clone(), by_fire(|cost| cost.us), by_fire)
         };
-        let mut all: Vec<_> = self.0.iter().map(since).filter(|(_, us, _)| *us > 0.0).collect();
+        let mut all: Vec<_> =
+            self.0.iter().filter(|(text, _)| !is_own(text)).map(since).filter(|(_, us, _)| *us > 0.0).collect();
         all.sort_by(|one, other| other.1.total_cmp(&one.1));
         let listed = all.into_iter().take(LISTED).map(|(text, us, by_fire)| {
             json!({
@@ -66,11 +70,22 @@ impl Profile {
                 "rows": rounded(by_fire(|cost| cost.rows), 2),
                 "looked_at": rounded(by_fire(|cost| cost.looked_at), 2),
                 "log_bytes": rounded(by_fire(|cost| cost.log_bytes), 0),
-                "statement": text.chars().take(TEXT_CHARS).collect::<String>(),
+                "statement": shortened(&text),
             })
         });
         listed.collect()
     }
+}
+
+fn is_own(text: &str) -> bool {
+    OWN.iter().any(|name| text.contains(name))
+}
+
+/// Its beginning, for `MariaDB` without the columns of a batch, which come before all that tells statements apart.
+fn shortened(text: &str) -> String {
+    let parts = text.split_once("COLUMNS(").and_then(|(head, rest)| Some((head, rest.split_once(")) v")?.1)));
+    let text = parts.map_or_else(|| text.to_owned(), |(head, tail)| format!("{head}COLUMNS(…)) v{tail}"));
+    text.chars().take(TEXT_CHARS).collect()
 }
 
 /// What tells what each statement has cost so far; of `PostgreSQL` those for this database.
@@ -93,3 +108,16 @@ const MARIADB: &str = "SELECT CAST(SQL_TEXT AS CHAR), CAST(SUM(COUNT_EXECUTE) AS
 const POSTGRES: &str = "SELECT query, CAST(SUM(calls) AS DOUBLE PRECISION), SUM(total_exec_time + total_plan_time) * 1000, \
      CAST(SUM(rows) AS DOUBLE PRECISION), CAST(SUM(shared_blks_hit + shared_blks_read) AS DOUBLE PRECISION), \
      CAST(SUM(wal_bytes) AS DOUBLE PRECISION) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_shown_without_its_columns() {
+        let text = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(n_id BIGINT PATH '$[0]', n_a INT PATH '$[1]')) v STRAIGHT_JOIN task_log l";
+        assert_eq!(shortened(text), "UPDATE JSON_TABLE(?, '$[*]' COLUMNS(…)) v STRAIGHT_JOIN task_log l");
+        assert_eq!(shortened("COMMIT "), "COMMIT ");
+        assert_eq!(shortened(&"x".repeat(TEXT_CHARS + 1)).len(), TEXT_CHARS);
+    }
+}
