@@ -40,7 +40,7 @@ pub struct Options {
     #[command(flatten)]
     pub growth: Growth,
     /// Instead of a rate: what the life of a run costs the database, step by step, by the database's own counts.
-    #[arg(long, conflicts_with_all = ["rate", "idle_tasks", "burst", "lists", "overload", "recovery", "growth"])]
+    #[arg(long, conflicts_with_all = ["rate", "idle_tasks", "burst", "lists", "overload", "recovery", "growth", "profile"])]
     pub life: bool,
     /// Prints no counts, but what has changed against this file; fails if a count has grown by more than a tenth.
     #[arg(long, value_name = "FILE", requires = "life", conflicts_with = "accept")]
