@@ -144,7 +144,9 @@ impl Dialect {
                         Kind::Int => "int",
                         Kind::Text => "text",
                     };
-                    format!("{{{marker}.{at}}}::text::{kind}[]")
+                    // Below a SELECT, so that its length is unknown to the planner: it would rather read a table of a hundred
+                    // thousand rows than look up a thousand of them by their keys.
+                    format!("(SELECT {{{marker}.{at}}}::text)::{kind}[]")
                 });
                 let names = each(&|_, name, _| format!("n_{name}"));
                 format!("unnest({arrays}) v({names})")

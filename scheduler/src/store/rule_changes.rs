@@ -2,7 +2,7 @@
 //! notes it in its own transaction, so whoever makes it may die at any moment.
 
 use super::row::from_row;
-use super::sql::{ID, INIT, RETRY, WAITING};
+use super::sql::{ID, INIT, PHASE_INDEX, RETRY, WAITING};
 use super::sql_store::Transaction;
 use super::values::to_json;
 use super::{BATCH_MAX, Result, SqlStore};
@@ -26,8 +26,9 @@ statements!(
     )
     },
     OVER_QUOTA = |d| format!(
-        "SELECT l.id, l.due_time FROM task_log l WHERE {} = {WAITING} AND l.status = {{4}} AND +l.tenant_id = {{1}} AND \
+        "SELECT l.id, l.due_time FROM task_log l {} WHERE {} = {WAITING} AND l.status = {{4}} AND l.tenant_id = {{1}} AND \
          l.reason = 'over_quota' AND l.due_time >= {{3}} ORDER BY l.due_time LIMIT {{2}}",
+        d.by_index(PHASE_INDEX),
         d.phase()
     ),
     ASK_AGAIN = |d| {
