@@ -296,9 +296,10 @@ impl SqlStore {
             let read = tx.query(&MOVED_TASKS, [marks.into()]).await?;
             read.into_iter().collect()
         };
+        let written = fires_of_moved(plans, &moved);
         let fires_of = |which: &dyn Fn(&Plan) -> bool| {
-            let chosen = plans.iter().filter(|plan| moved.contains(&plan.task_id) && which(plan));
-            chosen.flat_map(|plan| plan.fires.iter().map(|fire| row(plan, fire))).collect::<Vec<_>>()
+            let chosen = written.iter().filter(|(plan, _)| which(plan));
+            chosen.map(|(plan, fire)| row(plan, fire)).collect::<Vec<_>>()
         };
         let takeovers = fires_of(&|plan| plan.takes_over);
         if !takeovers.is_empty() {
@@ -306,7 +307,6 @@ impl SqlStore {
             tx.execute(&KEEP_GIVEN_UP, [takeovers.clone().into()]).await?;
             tx.execute(&TAKE_OVER_FIRES, [takeovers.into(), now.into()]).await?;
         }
-        let written = fires_of_moved(plans, &moved);
         let (plain, other): (Vec<_>, Vec<_>) = written.iter().partition(|(plan, fire)| held && is_plain(plan, fire));
         if !plain.is_empty() {
             let plain: Vec<_> = plain.into_iter().map(|(plan, fire)| plain_row(plan, fire)).collect();

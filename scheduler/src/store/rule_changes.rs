@@ -7,7 +7,7 @@ use super::sql_store::Transaction;
 use super::values::to_json;
 use super::{BATCH_MAX, Result, SqlStore};
 use crate::domain::rules::RuleChange;
-use crate::domain::{LogId, Status, TenantId};
+use crate::domain::{LogId, TenantId};
 
 statements!(
     POSTPONED = |d| format!(
@@ -26,7 +26,7 @@ statements!(
     )
     },
     OVER_QUOTA = |d| format!(
-        "SELECT l.id, l.due_time FROM task_log l {} WHERE {} = {WAITING} AND l.status = {{4}} AND l.tenant_id = {{1}} AND \
+        "SELECT l.id, l.due_time FROM task_log l {} WHERE {} = {WAITING} AND l.tenant_id = {{1}} AND \
          l.reason = 'over_quota' AND l.due_time >= {{3}} ORDER BY l.due_time LIMIT {{2}}",
         d.by_index(PHASE_INDEX),
         d.phase()
@@ -85,17 +85,15 @@ impl SqlStore {
     pub(super) async fn ask_again_after(&self, change: &RuleChange, now: i64) -> Result<u64> {
         const ACTION: &str = "let delayed runs ask again";
         let mut moved = 0;
-        for status in [Status::Init, Status::Retry] {
-            // On from where the last batch ended: what lies before is not read again.
-            let mut from = now + 1;
-            loop {
-                let values = [change.tenant_id.into(), (BATCH_MAX as u64).into(), from.into(), (status as i16).into()];
-                let rows: Vec<(LogId, i64)> = self.query(ACTION, &OVER_QUOTA, values).await?;
-                let Some((_, last)) = rows.last() else { break };
-                from = *last;
-                let ids: Vec<[LogId; 1]> = rows.iter().map(|(id, _)| [*id]).collect();
-                moved += self.execute(ACTION, &ASK_AGAIN, [to_json(ACTION, &ids)?.into(), now.into()]).await?;
-            }
+        // On from where the last batch ended: what lies before is not read again.
+        let mut from = now + 1;
+        loop {
+            let values = [change.tenant_id.into(), (BATCH_MAX as u64).into(), from.into()];
+            let rows: Vec<(LogId, i64)> = self.query(ACTION, &OVER_QUOTA, values).await?;
+            let Some((_, last)) = rows.last() else { break };
+            from = *last;
+            let ids: Vec<[LogId; 1]> = rows.iter().map(|(id, _)| [*id]).collect();
+            moved += self.execute(ACTION, &ASK_AGAIN, [to_json(ACTION, &ids)?.into(), now.into()]).await?;
         }
         // Unless there has been another change since.
         let done = sql!("DELETE FROM rule_change WHERE id = {1} AND changed_at = {2}");

@@ -125,6 +125,16 @@ async fn suspects_are_those_of_executors_due_before_or_of_dead_nodes(world: Worl
         Suspects { due_before, or_not_by: vec![NodeId(1), NodeId(3)], ..of(&[ExecutorId(7), ExecutorId(8)]) };
     assert_eq!(ask(dead_too.clone()).await, [both[0], both[2], both[3]]);
     assert_eq!(ask(Suspects { until: at_8[1].due_time, ..dead_too }).await, [both[0], both[2]], "in any case");
+
+    // The parent is held, too, as is what is queued.
+    let due = async |from, rows| world.store.held_after(from, rows).await.unwrap();
+    let mut times: Vec<i64> = at_7.iter().chain(&at_8).map(|run| run.due_time).collect();
+    times.extend([parent.due_time, parent.due_time, runs[4].due_time]);
+    times.sort_unstable();
+    assert_eq!(due(i64::MIN, 0).await, Some(times[0]));
+    assert_eq!(due(i64::MIN, 6).await, Some(times[6]));
+    assert_eq!(due(i64::MIN, 7).await, None, "there are not so many");
+    assert_eq!(due(times[0] + 1, 0).await, times.iter().find(|at| **at > times[0]).copied());
 }
 
 /// What is due at the instant of the last one on a page goes on behind it: nothing is left out, nothing comes twice.

@@ -151,8 +151,10 @@ fn look(node: &Value, above: &Value, faults: &mut Vec<String>) {
         faults.push(format!("reads all of {table}"));
     }
     let is_inner = above["Node Type"] == "Nested Loop" && node["Parent Relationship"] == "Inner";
-    let outer_rows = above["Plans"][0]["Plan Rows"].as_f64().unwrap_or_default();
-    if is_inner && node["Function Name"] == "unnest" && outer_rows > OUTER_ROWS_MAX {
+    let outer = above["Plans"].as_array().into_iter().flatten().find(|plan| plan["Parent Relationship"] == "Outer");
+    let outer_rows = outer.and_then(|outer| outer["Plan Rows"].as_f64()).unwrap_or_default();
+    // A batch has a function for each column: no single name.
+    if is_inner && node["Node Type"] == "Function Scan" && outer_rows > OUTER_ROWS_MAX {
         faults.push(format!("reads the batch once for each of {outer_rows} rows"));
     }
     for child in node["Plans"].as_array().into_iter().flatten() {
