@@ -14,7 +14,11 @@ const GROWTH_MAX: f64 = 0.10;
 const NOTHING: f64 = 0.000_5;
 
 /// Database, step and counter of what differs by more than a fiftieth from run to run, so that nothing is concluded from it.
-const UNSTEADY: [(&str, &str, &str); 1] = [
+const UNSTEADY: [(&str, &str, &str); 3] = [
+    // Both move an entry of an index: on a busy machine InnoDB's purge touches up to a sixth more or fewer pages to remove the old
+    // ones, also when it runs after the step. What the step itself does is in the pages changed and in the log.
+    ("mariadb", "claim", "pages_touched"),
+    ("mariadb", "succeed", "pages_touched"),
     // InnoDB's purge takes away what retention has deleted while it goes on deleting, in parts as large as they happen to be.
     ("mariadb", "purge", "log_bytes"),
 ];
