@@ -1,6 +1,6 @@
 //! A batch as PostgreSQL gets it: the text of an array for each column, out of the JSON document of its rows.
 
-use super::dialect::Marker;
+use super::marker::Marker;
 use sea_orm::Value;
 use serde::de::{DeserializeSeed, Deserializer as _, Error, IgnoredAny, SeqAccess, Visitor};
 use std::fmt::{Formatter, Write as _};

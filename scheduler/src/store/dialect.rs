@@ -5,6 +5,7 @@
 //! PostgreSQL gets it as an array for each column ([`columns`](super::columns)), which it reads in a third of the time.
 
 use super::columns;
+use super::marker::{Marker, next_marker};
 use sea_orm::{DatabaseBackend, IsolationLevel, Statement, Value};
 
 /// Type of a column in a batch.
@@ -341,25 +342,6 @@ pub struct Sql {
     bound: Vec<Marker>,
 }
 
-/// A value of a statement, or one column of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marker {
-    /// Its place among the values.
-    pub value: usize,
-    /// Of a batch.
-    pub column: Option<usize>,
-}
-
-impl std::str::FromStr for Marker {
-    type Err = std::num::ParseIntError;
-
-    /// `1`, or `1.0` for the first column of that batch.
-    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
-        let (number, column) = text.split_once('.').map_or((text, None), |(number, column)| (number, Some(column)));
-        Ok(Self { value: number.parse::<usize>()?.saturating_sub(1), column: column.map(str::parse).transpose()? })
-    }
-}
-
 impl Sql {
     /// Renders `template`: `{1}` are values, `{now_us}` and `{now}` the database's clock.
     pub fn new(dialect: Dialect, template: &str) -> Self {
@@ -391,16 +373,4 @@ impl Sql {
         let values = self.dialect.arrange(&self.bound, values);
         Statement::from_sql_and_values(self.dialect.backend(), self.text.as_str(), values)
     }
-}
-
-fn next_marker(text: &str) -> Option<(&str, Marker, &str)> {
-    let mut from = 0;
-    while let Some(open) = text[from..].find('{').map(|at| at + from) {
-        let close = text[open..].find('}').map(|at| at + open)?;
-        if let Ok(marker) = text[open + 1..close].parse() {
-            return Some((&text[..open], marker, &text[close + 1..]));
-        }
-        from = close;
-    }
-    None
 }

@@ -48,6 +48,7 @@ mod id;
 mod keys;
 mod links;
 mod logs;
+mod marker;
 mod migrate;
 mod next_fires;
 mod notes;
