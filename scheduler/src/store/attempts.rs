@@ -3,10 +3,12 @@
 //! They are written in the transaction of the step that ends them, after it, so that only what the
 //! step moved is kept; a batch without such a step sends nothing for them.
 
-use super::dialect::{Dialect, Kind, Sql};
+use super::dialect::{Dialect, Kind};
+
 use super::row::from_row;
 use super::sql::{DISPATCHED, RETRY};
 use super::sql_store::Transaction;
+use super::statement::Sql;
 use super::values::to_json;
 use super::{Result, SqlStore};
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Status, TenantId};

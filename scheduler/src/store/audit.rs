@@ -4,10 +4,11 @@
 //! changes something need know of the audit, and none can forget it.
 
 use super::conditions::Conditions;
-use super::dialect::{Kind, Sql};
+use super::dialect::Kind;
 use super::notes::Notes;
 use super::row::{FromRow, from_row};
 use super::sql_store::Transaction;
+use super::statement::Sql;
 use super::values::to_json;
 use super::{Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::audit::{AuditEntry, AuditNote, Chain};

@@ -1,9 +1,11 @@
 //! What changed since the last look: a constant number of statements, each of which reads a
 //! bounded number of rows by an index; the ends of all chains of the audit are one row of each tenant.
 
-use super::dialect::{Kind, Sql};
+use super::dialect::Kind;
+
 use super::row::from_row;
 use super::sql::{DISPATCHED, HELD};
+use super::statement::Sql;
 use super::values::{list, to_json};
 use super::{Result, SqlStore};
 use crate::domain::change_feed::ChangeKinds;

@@ -1,9 +1,9 @@
 //! Nodes, heartbeats, leases, the clock.
 
-use super::dialect::Sql;
 use super::row::{Column, Read, from_row};
 use super::sql::is_known;
 use super::sql_store::retrying;
+use super::statement::Sql;
 use super::{
     Beat, ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeHeartbeat, NodeInfo, NodeState, Result,
     SqlStore, StoreError, StoreErrorKind,

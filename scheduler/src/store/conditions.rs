@@ -2,7 +2,7 @@
 //! [`holds`]), and on those that are written out ([`Conditions`]).
 
 use super::SqlStore;
-use super::dialect::Sql;
+use super::statement::Sql;
 use crate::domain::AccessScope;
 use crate::domain::access::TenantScope;
 use sea_orm::sea_query::{BinOper, Expr, ExprTrait, Func};

@@ -2,11 +2,14 @@
 //!
 //! A batch is ONE value, a JSON document: the statement's text stays constant (prepared once per connection), no bind limit
 //! applies, and each database turns it into rows by itself: `JSON_TABLE` (MySQL 8, MariaDB 10.6), `json_each` (SQLite).
-//! PostgreSQL gets it as an array for each column ([`columns`](super::columns)), which it reads in a third of the time.
+//! PostgreSQL gets it as an array for each column, which it reads in a third of the time, and SQLite, from some rows on, as the
+//! cells themselves ([`Sql`](super::statement::Sql)).
 
-use super::columns;
-use super::marker::{Marker, next_marker};
-use sea_orm::{DatabaseBackend, IsolationLevel, Statement, Value};
+use super::marker::{Marker, Part};
+use sea_orm::{DatabaseBackend, IsolationLevel};
+
+/// Values of one statement at most (`SQLITE_MAX_VARIABLE_NUMBER`).
+const SQLITE_VALUES_MAX: usize = 32_766;
 
 /// Type of a column in a batch.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +70,7 @@ impl Dialect {
         }
     }
 
-    fn now_us(self) -> &'static str {
+    pub(super) fn now_us(self) -> &'static str {
         match self {
             Self::Sqlite => "(CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000)",
             // Connections run in UTC, so that no local hour is ambiguous.
@@ -76,7 +79,7 @@ impl Dialect {
         }
     }
 
-    fn now_ms(self) -> String {
+    pub(super) fn now_ms(self) -> String {
         let divided = match self {
             Self::Sqlite | Self::Postgres => "/",
             Self::MariaDb => "DIV",
@@ -84,35 +87,39 @@ impl Dialect {
         format!("({} {divided} 1000)", self.now_us())
     }
 
-    /// Appends a marker; `bound` are those that values are bound to, in their order.
-    fn push_marker(self, text: &mut String, marker: Marker, bound: &mut Vec<Marker>) {
-        let (sign, number) = match self {
-            Self::Sqlite => ('?', Some(marker.value + 1)),
-            Self::MariaDb => {
+    /// Appends what stands for a marker; `bound` are those that values are bound to, in their order.
+    pub(super) fn push_marker(self, text: &mut String, marker: Marker, bound: &mut Vec<Marker>) {
+        match (self, marker.part) {
+            (Self::Sqlite, Part::Rows(width)) => {
+                let cells = (0..width).map(|at| format!("value->>{at} AS column{}", at + 1)).collect::<Vec<_>>();
+                text.extend(["(SELECT ", &cells.join(", "), " FROM json_each(?))"]);
                 bound.push(marker);
-                ('?', None)
             }
-            Self::Postgres => {
+            (Self::Sqlite | Self::MariaDb, _) => {
+                text.push('?');
+                bound.push(marker);
+            }
+            (Self::Postgres, _) => {
                 let known = bound.iter().position(|known| *known == marker);
                 let place = known.unwrap_or_else(|| {
                     bound.push(marker);
                     bound.len() - 1
                 });
-                ('$', Some(place + 1))
+                text.extend(["$", &(place + 1).to_string()]);
             }
-        };
-        text.push(sign);
-        if let Some(number) = number {
-            text.push_str(&number.to_string());
         }
     }
 
-    /// The values as the markers of `bound` take them.
-    fn arrange(self, bound: &[Marker], values: Vec<Value>) -> Vec<Value> {
+    /// What stands for a batch of `rows` rows whose cells are bound one by one, where that is cheaper than a document. Rows beyond
+    /// the batch's are null.
+    pub(super) fn rows_of_cells(self, rows: usize, width: usize) -> Option<String> {
         match self {
-            Self::Sqlite => values,
-            Self::MariaDb => bound.iter().filter_map(|marker| values.get(marker.value).cloned()).collect(),
-            Self::Postgres => columns::spread(bound, &values),
+            // A third of what a row costs it is to find its cells in a document.
+            Self::Sqlite if rows * width <= SQLITE_VALUES_MAX => {
+                let row = format!("({})", vec!["?"; width].join(","));
+                Some(format!("(SELECT * FROM (VALUES {}) WHERE column1 IS NOT NULL)", vec![row; rows].join(",")))
+            }
+            Self::Sqlite | Self::MariaDb | Self::Postgres => None,
         }
     }
 
@@ -124,8 +131,8 @@ impl Dialect {
         };
         match self {
             Self::Sqlite => {
-                let list = each(&|at, name, _| format!("value->>{at} AS n_{name}"));
-                format!("(SELECT {list} FROM json_each({{{marker}}})) v")
+                let list = each(&|at, name, _| format!("column{} AS n_{name}", at + 1));
+                format!("(SELECT {list} FROM {{{marker}*{}}}) v", columns.len())
             }
             Self::MariaDb => {
                 let list = each(&|at, name, kind| {
@@ -330,47 +337,5 @@ impl Dialect {
             }
             Self::MariaDb | Self::Postgres => "l.phase",
         }
-    }
-}
-
-/// A statement whose text is fixed, with `{1}`, `{2}` … where its values go.
-#[derive(Debug)]
-pub struct Sql {
-    dialect: Dialect,
-    text: String,
-    /// What values are bound to, in this order; of SQLite, which knows them by their numbers, nothing.
-    bound: Vec<Marker>,
-}
-
-impl Sql {
-    /// Renders `template`: `{1}` are values, `{now_us}` and `{now}` the database's clock.
-    pub fn new(dialect: Dialect, template: &str) -> Self {
-        let template = template.replace("{now_us}", dialect.now_us()).replace("{now}", &dialect.now_ms());
-        let mut text = String::with_capacity(template.len());
-        let mut bound = Vec::new();
-        let mut rest = template.as_str();
-        while let Some((before, marker, after)) = next_marker(rest) {
-            text.push_str(before);
-            dialect.push_marker(&mut text, marker, &mut bound);
-            rest = after;
-        }
-        text.push_str(rest);
-        Self { dialect, text, bound }
-    }
-
-    /// Its text, with the database's own markers.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The statement with its values.
-    pub fn bind<const N: usize>(&self, values: [Value; N]) -> Statement {
-        self.bind_all(values.into())
-    }
-
-    /// The statement with as many values as its text names.
-    pub fn bind_all(&self, values: Vec<Value>) -> Statement {
-        let values = self.dialect.arrange(&self.bound, values);
-        Statement::from_sql_and_values(self.dialect.backend(), self.text.as_str(), values)
     }
 }

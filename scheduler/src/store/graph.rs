@@ -1,8 +1,10 @@
 //! The neighbours of a task: what it follows, what follows it.
 
-use super::dialect::{Kind, Sql};
+use super::dialect::Kind;
+
 use super::links::known_outcome;
 use super::row::{Column, Read, column, from_row};
+use super::statement::Sql;
 use super::values::list;
 use super::{Activity, Result, SqlStore, TaskState};
 use crate::domain::task::ParentOutcome;

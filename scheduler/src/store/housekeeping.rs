@@ -1,7 +1,7 @@
 //! Retention in bounded batches: a long DELETE would hold locks and fill the undo log.
 
-use super::dialect::Sql;
 use super::sql::{ID, SUCCEEDED};
+use super::statement::Sql;
 use super::template::Template;
 use super::values::list;
 use super::{HousekeepingStore, Purged, Result, SqlStore};

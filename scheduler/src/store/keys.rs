@@ -2,7 +2,7 @@
 //! (tenant, app), which stands in every statement.
 
 use super::conditions::within;
-use super::dialect::{Kind, Sql};
+use super::dialect::Kind;
 use super::encrypted_secrets::{encrypt_secret, place_of_key};
 use super::encryption::EncryptionError;
 use super::entity::{app, app_key};
@@ -12,6 +12,7 @@ use super::row::{Read, column, from_row};
 use super::rows;
 use super::sql::ID;
 use super::sql_store::{Transaction, retrying};
+use super::statement::Sql;
 use super::traits::{KeyStore, KeyUse, SigningKey};
 use super::values::{clean, list, to_json};
 use super::{Result, SqlStore, StoreError};

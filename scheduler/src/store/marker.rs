@@ -1,21 +1,37 @@
-//! Where a statement's values go in its text: `{1}`, or `{1.0}` for the first column of a batch.
+//! Where a statement's values go in its text: `{1}`; `{1.0}` for the first column of a batch, `{1*3}` for its rows of three cells.
 
-/// A value of a statement, or one column of a batch.
+use std::num::ParseIntError;
+
+/// A value of a statement, or a part of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marker {
     /// Its place among the values.
     pub value: usize,
-    /// Of a batch.
-    pub column: Option<usize>,
+    /// Which part of it.
+    pub part: Part,
+}
+
+/// What of a value goes to a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// One column of a batch.
+    Column(usize),
+    /// A batch's rows, of so many cells.
+    Rows(usize),
 }
 
 impl std::str::FromStr for Marker {
-    type Err = std::num::ParseIntError;
+    type Err = ParseIntError;
 
-    /// `1`, or `1.0` for the first column of that batch.
-    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
-        let (number, column) = text.split_once('.').map_or((text, None), |(number, column)| (number, Some(column)));
-        Ok(Self { value: number.parse::<usize>()?.saturating_sub(1), column: column.map(str::parse).transpose()? })
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (number, part) = match (text.split_once('.'), text.split_once('*')) {
+            (Some((number, column)), _) => (number, Part::Column(column.parse()?)),
+            (_, Some((number, width))) => (number, Part::Rows(width.parse()?)),
+            _ => (text, Part::Whole),
+        };
+        Ok(Self { value: number.parse::<usize>()?.saturating_sub(1), part })
     }
 }
 

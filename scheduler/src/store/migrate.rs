@@ -125,7 +125,7 @@ impl SqlStore {
     }
 
     async fn statement<const N: usize>(&self, template: &str, values: [Value; N]) -> Result<u64> {
-        let statement: Statement = super::dialect::Sql::new(self.backend, template).bind(values);
+        let statement: Statement = super::statement::Sql::new(self.backend, template).bind(values);
         // On Galera, the loser of a race for the lock hears of a deadlock, and finds the winner's row when it tries again.
         retrying(|| async {
             let done = self.writer.execute_raw(statement.clone()).await;

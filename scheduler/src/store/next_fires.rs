@@ -1,8 +1,10 @@
 //! When tasks fire next, for people: after now, whether the run is written already or not.
 
-use super::dialect::{Kind, Sql};
+use super::dialect::Kind;
+
 use super::row::from_row;
 use super::skips::is_skip;
+use super::statement::Sql;
 use super::values::to_json;
 use super::{Result, SqlStore, TaskView};
 use crate::domain::schedule::Schedule;

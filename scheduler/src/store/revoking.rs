@@ -1,11 +1,11 @@
 //! What a change of a task revokes: runs that were written ahead, and what executors hold of it.
 
 use super::attempts::delete_logs;
-use super::dialect::Sql;
 use super::error::Result;
 use super::rows;
 use super::sql::{BATCH_MAX, DISPATCHED, GIVEN_UP, ID, ID_VERSION, INIT, QUEUED, RETRY, REVOCATIONS};
 use super::sql_store::{SqlStore, Transaction};
+use super::statement::Sql;
 use super::values::{list, to_json};
 use super::{DispatchedRun, Unsent};
 use crate::domain::task::NEVER;

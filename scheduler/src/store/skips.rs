@@ -1,11 +1,13 @@
 //! Coming fires that people cancel before they are written: a log that ends before it begins. What
 //! writes runs ahead leaves it alone, as any log that is there.
 
-use super::dialect::{Dialect, Kind, Sql};
+use super::dialect::{Dialect, Kind};
+
 use super::planning::MOVE_BACK;
 use super::planning::bucket;
 use super::sql::ID;
 use super::sql_store::{Transaction, retrying};
+use super::statement::Sql;
 use super::values::{clean, list};
 use super::{Result, SqlStore, StoreError, TaskView};
 use crate::domain::instant::utc_words;

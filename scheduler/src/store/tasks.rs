@@ -2,11 +2,11 @@
 //! also revokes what was written ahead for the old definition.
 
 use super::calendar_changes::calendar_version;
-use super::dialect::Sql;
 use super::error::{Result, StoreError};
 use super::planning::fires_before;
 use super::revoking::Revocation;
 use super::sql_store::{SqlStore, Transaction, retrying};
+use super::statement::Sql;
 use super::task_columns::{SPEC_COLUMNS, markers, spec_list, spec_set, spec_values};
 use super::template::Text as _;
 use super::{NewTask, TaskChange, TaskView, Unsent};

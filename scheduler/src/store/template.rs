@@ -1,6 +1,8 @@
 //! Statements whose text is fixed: written once, rendered for each kind of database at their first use.
 
-use super::dialect::{Dialect, Sql};
+use super::dialect::Dialect;
+
+use super::statement::Sql;
 use std::sync::OnceLock;
 
 /// A statement before it is known for which database.

@@ -2,9 +2,10 @@
 //! called.
 
 use super::conditions::Conditions;
-use super::dialect::{Kind, Sql};
+use super::dialect::Kind;
 use super::logs::{ListIndex, LogFilter, narrow};
 use super::row::from_row;
+use super::statement::Sql;
 use super::values::to_json;
 use super::{Result, SqlStore};
 use crate::domain::{AccessScope, AppId, LogId, NodeId, Order, Status, TaskId, TenantId};

@@ -317,7 +317,7 @@ pub fn ids(runs: &[Run]) -> Vec<LogId> {
 pub async fn connect_watched(database: &Database) -> (SqlStore, Plans) {
     let store = connect(&database.url).await;
     store.migrate().await.expect("migrate the fresh database");
-    let plans = Plans::new(database.kind, store.statements());
+    let plans = Plans::new(database.kind, &store);
     let seen = plans.clone();
     (store.watched(move |statement, _| seen.see(statement)), plans)
 }

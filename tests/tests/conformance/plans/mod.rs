@@ -8,8 +8,9 @@
 mod explain;
 mod large;
 
+use carillon::store::SqlStore;
 use carillon_tests::Kind;
-use sea_orm::Statement;
+use sea_orm::{DatabaseBackend, Statement};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -51,9 +52,12 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Of a store of this kind, whose hot statements these are.
-    pub fn new(kind: Kind, hot: Vec<(&'static str, String)>) -> Self {
-        Self { kind, sent: Arc::default(), hot: Arc::new(hot) }
+    /// Of this store.
+    pub fn new(kind: Kind, store: &SqlStore) -> Self {
+        // Only SQLite has any. Cases have few rows: how larger batches go is explained without one.
+        let of_cells = store.statements_of_cells().into_iter();
+        let of_cells = of_cells.map(|sql| (sql.clone(), Statement::from_string(DatabaseBackend::Sqlite, sql)));
+        Self { kind, sent: Arc::new(Mutex::new(of_cells.collect())), hot: Arc::new(store.statements()) }
     }
 
     /// Keeps the statement, unless its text is known.
