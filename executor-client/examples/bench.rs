@@ -1,17 +1,19 @@
-//! The benchmark's executor: one handler, `bench`, that returns at once.
+//! The benchmark's executors, all in one process: each has one handler, `bench`, that returns at once.
 //!
 //! What the handler sees is kept in memory and written when the executor has ended, so that the
 //! measurement costs a run neither a lock that others want nor any input or output. Settings come
 //! from the `CARILLON_*` variables; besides:
 //!
+//! - `BENCH_APPS=path`: a line for each executor: its tenant, its app, the id of its key and the secret, separated by tabs;
 //! - `BENCH_RECORDS=path`: where the records go, [`Record::BYTES`] little-endian bytes each;
 //! - `BENCH_ROOM=number`: runs for which each thread sets room aside, untouched until it is used.
 
 use carillon_executor::{Executor, Output, TaskContext};
+use futures_util::future::try_join_all;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -100,33 +102,56 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let path = std::env::var_os("BENCH_RECORDS").ok_or("BENCH_RECORDS is not set: a path for the records")?;
-    let room = match std::env::var("BENCH_ROOM") {
-        Ok(text) => text.parse().map_err(|error| format!("BENCH_ROOM=`{text}`: {error}"))?,
-        Err(_) => 0,
-    };
+type Failure = Box<dyn std::error::Error>;
 
-    let records = Arc::new(Records { room, shards: Mutex::default() });
-    let kept = Arc::clone(&records);
-    let executor = Executor::builder()
+fn path_of(variable: &str, meaning: &str) -> Result<PathBuf, String> {
+    std::env::var_os(variable).map(PathBuf::from).ok_or_else(|| format!("{variable} is not set: {meaning}"))
+}
+
+/// One for each line of the list.
+fn executors(records: &Arc<Records>) -> Result<Vec<Executor>, Failure> {
+    let list = path_of("BENCH_APPS", "a path with a line for each executor")?;
+    let lines = std::fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+    lines.lines().map(|line| executor(line, records)).collect()
+}
+
+fn executor(line: &str, records: &Arc<Records>) -> Result<Executor, Failure> {
+    let [tenant, app, key, secret] = line.split('\t').collect::<Vec<_>>()[..] else {
+        return Err("BENCH_APPS: a line is not tenant, app, key and secret, separated by tabs".into());
+    };
+    let kept = Arc::clone(records);
+    let builder = Executor::builder()
         .description("benchmark")
         .version(env!("CARGO_PKG_VERSION"))
         .from_env()?
+        .tenant(tenant)
+        .app(app)
+        .key(key, secret)
         .handler("bench", move |context: TaskContext| {
             let kept = Arc::clone(&kept);
             async move {
                 kept.keep(Record::of(&context));
                 Ok(Output::none())
             }
-        })
-        .build()?;
-    let ended = executor.run().await;
-    records.write(Path::new(&path))?;
+        });
+    Ok(builder.build()?)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let path = path_of("BENCH_RECORDS", "a path for the records")?;
+    let room = match std::env::var("BENCH_ROOM") {
+        Ok(text) => text.parse().map_err(|error| format!("BENCH_ROOM=`{text}`: {error}"))?,
+        Err(_) => 0,
+    };
+
+    let records = Arc::new(Records { room, shards: Mutex::default() });
+    let executors = executors(&records)?;
+    let ended = try_join_all(executors.into_iter().map(Executor::run)).await;
+    records.write(&path)?;
     ended?;
     Ok(())
 }
