@@ -2,7 +2,7 @@
 //!
 //! What the handler sees is kept in memory and written when the executor has ended, so that the
 //! measurement costs a run neither a lock that others want nor any input or output. Settings come
-//! from the `CARILLON_*` variables; besides:
+//! from the `CARILLON_*` variables, journals are in the folder where it is started; besides:
 //!
 //! - `BENCH_APPS=path`: a line for each executor: its tenant, its app, the id of its key and the secret, separated by tabs;
 //! - `BENCH_RECORDS=path`: where the records go, [`Record::BYTES`] little-endian bytes each;
@@ -112,10 +112,10 @@ fn path_of(variable: &str, meaning: &str) -> Result<PathBuf, String> {
 fn executors(records: &Arc<Records>) -> Result<Vec<Executor>, Failure> {
     let list = path_of("BENCH_APPS", "a path with a line for each executor")?;
     let lines = std::fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
-    lines.lines().map(|line| executor(line, records)).collect()
+    lines.lines().enumerate().map(|(number, line)| executor(line, number, records)).collect()
 }
 
-fn executor(line: &str, records: &Arc<Records>) -> Result<Executor, Failure> {
+fn executor(line: &str, number: usize, records: &Arc<Records>) -> Result<Executor, Failure> {
     let [tenant, app, key, secret] = line.split('\t').collect::<Vec<_>>()[..] else {
         return Err("BENCH_APPS: a line is not tenant, app, key and secret, separated by tabs".into());
     };
@@ -127,6 +127,8 @@ fn executor(line: &str, records: &Arc<Records>) -> Result<Executor, Failure> {
         .tenant(tenant)
         .app(app)
         .key(key, secret)
+        // More of one app than may share one.
+        .journal_dir(format!("journal/{number}"))
         .handler("bench", move |context: TaskContext| {
             let kept = Arc::clone(&kept);
             async move {

@@ -29,8 +29,8 @@ const TOOK_MS: i64 = 40;
 /// Rows per second that a database is supposed to take in one INSERT.
 const ROWS_PER_SECOND: i64 = 15_000;
 
-/// What is there beyond the window: the warm-up before it, and the last runs after it, s.
-const MORE_S: u32 = 150;
+/// What is there beyond the window: for what is written ahead and the warm-up before it, and the last runs after it, s.
+const MORE_S: u32 = 200;
 
 /// A node deletes once in so long by default, ms.
 const ROUND_MS: i64 = 60_000;
@@ -45,7 +45,9 @@ const UNCOUNTED_MAX: i64 = 3;
 #[derive(Debug, Clone, Copy)]
 pub struct OldLogs {
     /// When the first becomes old, epoch ms; whole seconds.
-    pub begin: i64,
+    begin: i64,
+    /// When tasks fire for the first time, epoch ms.
+    fires_from: i64,
     /// In each second.
     rate: u32,
     seconds: u32,
@@ -66,12 +68,45 @@ pub struct Kept {
 }
 
 impl OldLogs {
-    /// Enough for a run of this plan whose logs can be written from now on.
-    pub fn of(plan: Plan) -> Self {
-        let (Plan { rate, seconds, load: Load { tenants, .. }, .. }, now) = (plan, now_ms());
-        let seconds = seconds + MORE_S;
-        let writing_s = i64::from(rate) * i64::from(seconds) / ROWS_PER_SECOND;
-        Self { begin: (now / 1_000 + writing_s + 5) * 1_000, rate, seconds, tenants }
+    /// Writes enough for a run of this plan whose tasks begin to fire afterwards; each second's by one statement.
+    pub async fn write(plan: Plan, kind: Kind, database: &Database, template: i64) -> Result<Self> {
+        let Plan { rate, load: Load { tenants, .. }, .. } = plan;
+        let needed_s = plan.seconds + MORE_S;
+        let writing_s = i64::from(rate) * i64::from(needed_s) / ROWS_PER_SECOND;
+        let begin = (now_ms() / 1_000 + writing_s + 5) * 1_000;
+        let mut logs = Self { begin, fires_from: begin, rate, seconds: 0, tenants };
+        progress(&format!("{} old logs", rate * needed_s));
+        let mut told = Instant::now();
+        // Where writing takes longer than was supposed, those that are old by then come on top.
+        while logs.used_up_at() < now_ms().max(begin) + i64::from(needed_s) * 1_000 {
+            database.execute(&logs.of_second(kind, template, logs.seconds)).await?;
+            logs.seconds += 1;
+            if told.elapsed() > Duration::from_secs(10) {
+                told = Instant::now();
+                progress(&format!("{} old logs written", logs.count()));
+            }
+        }
+        match kind {
+            Kind::Mariadb => database.execute("ANALYZE TABLE task_log").await?,
+            Kind::Postgres => database.execute("ANALYZE task_log").await?,
+            Kind::Sqlite => {}
+        }
+        Ok(logs)
+    }
+
+    /// When the last one is old, epoch ms.
+    fn used_up_at(&self) -> i64 {
+        self.begin + i64::from(self.seconds) * 1_000
+    }
+
+    /// The same beside tasks that fire from `first` (epoch ms) on, or as late as the first of these logs becomes old.
+    pub fn beside_fires(self, first: i64) -> Self {
+        Self { fires_from: self.begin.max(first), ..self }
+    }
+
+    /// When tasks fire for the first time, epoch ms.
+    pub fn fires_from(&self) -> i64 {
+        self.fires_from
     }
 
     /// How many there are in all.
@@ -86,24 +121,6 @@ impl OldLogs {
     /// From one id to the next.
     fn step(&self) -> i64 {
         (IdSource::first_at::<i64>(self.begin + 1_000) - IdSource::first_at::<i64>(self.begin)) / i64::from(self.rate)
-    }
-
-    /// Writes all of them, each second's by one statement.
-    pub async fn write(&self, kind: Kind, database: &Database, template: i64) -> Result<()> {
-        progress(&format!("{} old logs", self.count()));
-        let mut told = Instant::now();
-        for second in 0..self.seconds {
-            database.execute(&self.of_second(kind, template, second)).await?;
-            if told.elapsed() > Duration::from_secs(10) {
-                told = Instant::now();
-                progress(&format!("{} old logs written", i64::from(second + 1) * i64::from(self.rate)));
-            }
-        }
-        match kind {
-            Kind::Mariadb => database.execute("ANALYZE TABLE task_log").await,
-            Kind::Postgres => database.execute("ANALYZE task_log").await,
-            Kind::Sqlite => Ok(()),
-        }
     }
 
     /// Successes of the tasks that fire, in the same order.
@@ -127,10 +144,10 @@ impl OldLogs {
         let oldest = database.number("SELECT COALESCE(MIN(id), 9223372036854775807) FROM task_log").await?;
         let (deleted, overdue_ms) = self.progress(oldest, now);
         let integer = if kind == Kind::Mariadb { "SIGNED" } else { "BIGINT" };
-        // Those that fire once a second, the first time when the first log becomes old.
+        // Those that fire once a second.
         let written = format!(
             "SELECT CAST(SUM(next_fire_at - {}) AS {integer}) FROM task WHERE started = 1 AND cron = '* * * * * ?'",
-            self.begin
+            self.fires_from
         );
         let written = database.number(&written).await? / 1_000;
         let uncounted = "SELECT COALESCE((SELECT MIN(start) FROM statistic_work WHERE grain = 1 AND is_full = 1), \
@@ -154,7 +171,7 @@ impl OldLogs {
     }
 
     fn uncounted(&self, counted_until: i64, now: i64) -> i64 {
-        let since = counted_until.max(self.begin - self.begin.rem_euclid(MINUTE_MS));
+        let since = counted_until.max(self.fires_from - self.fires_from.rem_euclid(MINUTE_MS));
         ((now - now.rem_euclid(MINUTE_MS) - since) / MINUTE_MS).max(0)
     }
 
@@ -181,7 +198,7 @@ mod tests {
     const BEGIN: i64 = 1_800_000_000_000;
 
     fn logs() -> OldLogs {
-        OldLogs { begin: BEGIN, rate: 500, seconds: 100, tenants: 3 }
+        OldLogs { begin: BEGIN, fires_from: BEGIN, rate: 500, seconds: 100, tenants: 3 }
     }
 
     #[test]

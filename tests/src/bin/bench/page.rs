@@ -8,6 +8,7 @@ mod lateness;
 mod ramp;
 #[cfg(test)]
 mod samples;
+mod style;
 mod svg;
 
 use anyhow::{Context, Result};
@@ -15,18 +16,12 @@ use clap::Parser;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Colours and lines of pictures, and the rest of the page.
-const STYLE: &str = concat!(include_str!("page/style.css"), include_str!("page/page.css"));
-
-/// Colours and lines of a picture that stands alone.
-const PICTURE_STYLE: &str = include_str!("page/style.css");
-
-/// How wide it is.
+/// How wide the picture for the README is.
 const PICTURE_WIDTH: f64 = 880.0;
 
 /// Makes a page of figures that were measured before.
 #[derive(Debug, Parser)]
-#[command(name = "scripts/bench page")]
+#[command(name = "scripts/bench page", bin_name = "scripts/bench page")]
 struct Options {
     /// Folder that index.html and lateness.svg are written into.
     #[arg(long, value_name = "FOLDER", default_value = "docs/benchmarks")]
@@ -47,7 +42,7 @@ pub fn make(words: impl Iterator<Item = OsString>) -> Result<()> {
     let rates = lateness::best(lateness::by_rate(&input), lateness::PANELS_MAX);
     write(&options.into.join("index.html"), &page)?;
     if !rates.is_empty() {
-        write(&options.into.join("lateness.svg"), &lateness::picture(&rates, PICTURE_WIDTH, PICTURE_STYLE))?;
+        write(&options.into.join("lateness.svg"), &lateness::picture(&rates, PICTURE_WIDTH, style::PICTURE))?;
     }
     Ok(())
 }

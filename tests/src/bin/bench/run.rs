@@ -58,10 +58,11 @@ pub async fn measure(bench: &Bench, plan: Plan) -> Result<Run> {
         stand.add_node(bench).await?;
     }
     stand.add_tenants(server.kind, load.tenants - 1).await?;
-    let old = plan.retention.then(|| OldLogs::of(plan));
-    if let Some(old) = &old {
-        old.write(server.kind, &stand.database, stand.template).await?;
-    }
+    let old = if plan.retention {
+        Some(OldLogs::write(plan, server.kind, &stand.database, stand.template).await?)
+    } else {
+        None
+    };
     let lead_s = (plan.ahead_s * plan.rate).div_ceil(ROWS_PER_SECOND + plan.rate).max(15);
     let seconds = u64::from(lead_s + plan.seconds) + SETTLE_MAX.as_secs();
     stand.start_executors(bench, load.executors, u64::from(plan.rate) * seconds).await?;
@@ -71,7 +72,8 @@ pub async fn measure(bench: &Bench, plan: Plan) -> Result<Run> {
         tasks::deal_out(server, &stand, load.tenants, (plan.rate, load.tasks), far).await?;
     }
     let first = (now_ms() / 1_000 + 1 + i64::from(lead_s)) * 1_000;
-    let first = old.map_or(first, |old| old.begin.max(first));
+    let old = old.map(|old| old.beside_fires(first));
+    let first = old.map_or(first, |old| old.fires_from());
     progress(&format!("{} tasks, first fire in {} s", plan.rate, (first - now_ms()) / 1_000));
     tasks::deal_out(server, &stand, load.tenants, (0, plan.rate), Firing::EverySecondFrom(first)).await?;
     let observed = window::observe(server, &stand, plan, first, old.as_ref()).await?;

@@ -183,7 +183,6 @@ impl Stand {
             .env("CARILLON_SCHEDULERS", self.urls.join(","))
             .env("CARILLON_BIND", "127.0.0.1")
             .env("CARILLON_PORT", "0")
-            .env("CARILLON_JOURNAL_DIR", folder.join("journal"))
             .env("BENCH_APPS", &list)
             .env("BENCH_RECORDS", &records)
             .env("BENCH_ROOM", runs.to_string());

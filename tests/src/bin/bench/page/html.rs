@@ -3,6 +3,7 @@
 use super::input::{DATABASES, Input, Load, Run, Window, place, title};
 use super::svg::{escaped, grouped, short};
 use super::{cpu, lateness, ramp};
+use chrono::NaiveDate;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -20,7 +21,7 @@ const COUNTERS: [(&str, &str); 4] = [
 /// All of it, in one file.
 pub fn page(input: &Input) -> String {
     let sections = [lateness(input), processor(input), ramps(input), retention(input), more(input), lives(input)];
-    let (style, version) = (super::STYLE, escaped(&input.version));
+    let (style, version) = (super::style::PAGE, escaped(&input.version));
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
@@ -38,8 +39,8 @@ const FOOTER: &str = "<footer>\n<p>What each figure means and how to repeat it: 
 fn header(input: &Input) -> String {
     let cpu = input.machine.cpu.as_deref().unwrap_or("an unknown processor");
     let days = match &input.days[..] {
-        [first, .., last] => format!("{first} to {last}"),
-        days => days.concat(),
+        [first, .., last] => format!("{} to {}", day(first), day(last)),
+        days => days.iter().map(|only| day(only)).collect(),
     };
     let commits = if input.commits.is_empty() { String::new() } else { format!(" ({})", input.commits.join(", ")) };
     let servers = DATABASES.iter().filter_map(|(name, title)| Some(format!("{title} {}", input.servers.get(*name)?)));
@@ -54,6 +55,11 @@ fn header(input: &Input) -> String {
         escaped(cpu),
         escaped(&servers.join(", "))
     )
+}
+
+/// As people write it.
+fn day(date: &str) -> String {
+    NaiveDate::parse_from_str(date, "%F").map_or_else(|_| date.to_owned(), |date| date.format("%-d %B %Y").to_string())
 }
 
 fn section(name: &str, text: &str, inside: &str) -> String {
@@ -231,7 +237,7 @@ mod tests {
         all.ramps = vec![ramp("mariadb", &[500, 1_000, 1_500])];
         let page = page(&all);
         for word in [
-            "carillon 1.2.3 (abc1234), measured on 2026-11-28 on 2 cores (A Processor)",
+            "carillon 1.2.3 (abc1234), measured on 28 November 2026 on 2 cores (A Processor)",
             "MariaDB: 1,000 fires/s",
             "<td>1,000,000</td><td>1,000,500</td>",
             "prefers-color-scheme: dark",

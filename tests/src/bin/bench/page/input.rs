@@ -269,3 +269,74 @@ impl Run {
         self.retention.is_none() && self.load == Load { nodes: 1, tenants: 1, executors: 1, tasks: 0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// As `--output json` prints it, as far as it is read.
+    fn figures(database: &str, rate: u32) -> Value {
+        json!({
+            "measured": { "what": "rate", "version": "1.2.3", "commit": "abc1234", "date": "2026-11-28" },
+            "machine": { "cores": 2, "cpu": "A Processor" },
+            "database": database,
+            "database_settings": { "version": "9" },
+            "load": { "nodes": 1, "tenants": 1, "executors": 1, "tasks": 0 },
+            "rate": rate, "seconds": 10, "sustained": true, "complaints": [], "handled": 10 * rate,
+            "lateness_ms": { "p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0, "curve": [[0.0, 0.5], [100.0, 4.0]] },
+            "cpu_us_per_fire": { "node": 1.5, "executor": 0.5, "database": null },
+            "rss_mb": { "node": 50.0, "executor": null, "database": null },
+            "statements_per_fire": 0.01,
+        })
+    }
+
+    fn read_all(all: &[Value]) -> Result<Input> {
+        let folder = tempfile::tempdir()?;
+        let file = |(number, json): (usize, &Value)| {
+            let file = folder.path().join(format!("{number}.json"));
+            std::fs::write(&file, json.to_string()).map(|()| file)
+        };
+        let files: Vec<PathBuf> = all.iter().enumerate().map(file).collect::<std::io::Result<_>>()?;
+        read(&files)
+    }
+
+    fn wrong(all: &[Value]) -> String {
+        format!("{:#}", read_all(all).unwrap_err())
+    }
+
+    #[test]
+    fn figures_are_sorted_and_their_origin_is_kept() {
+        let life = json!({ "sqlite": { "version": "3", "steps": { "claim": { "statements": 0.002 } } } });
+        let mut burst = figures("sqlite", 7);
+        burst["measured"]["what"] = "burst".into();
+        let all = [figures("sqlite", 500), figures("mariadb", 1_000), life, figures("mariadb", 500), burst];
+        let input = read_all(&all).unwrap();
+        let order: Vec<_> = input.runs.iter().map(|run| (run.database.as_str(), run.window.rate)).collect();
+        assert_eq!(order, [("mariadb", 500), ("mariadb", 1_000), ("sqlite", 500)]);
+        assert!((input.runs[0].window.cpu_us_per_fire.sum() - 2.0).abs() < 1e-9);
+        assert_eq!((input.version.as_str(), input.days.len(), input.commits.len()), ("1.2.3", 1, 1));
+        assert_eq!((input.lives.len(), input.left_out.len(), input.plain().count()), (1, 1, 3));
+    }
+
+    #[test]
+    fn what_does_not_belong_together_is_refused() {
+        let mut elsewhere = figures("sqlite", 500);
+        elsewhere["machine"]["cores"] = 64.into();
+        assert!(wrong(&[figures("mariadb", 500), elsewhere]).contains("of another machine"));
+        let mut newer = figures("sqlite", 500);
+        newer["measured"]["version"] = "2.0.0".into();
+        assert!(wrong(&[figures("mariadb", 500), newer]).contains("of version 2.0.0, those before of 1.2.3"));
+        let twice = wrong(&[figures("mariadb", 500), figures("mariadb", 500)]);
+        assert!(twice.contains("1.json cannot be drawn: there is another file of MariaDB at 500 fires/s"), "{twice}");
+    }
+
+    #[test]
+    fn what_is_no_figure_is_told() {
+        assert!(wrong(&[json!({ "a": 1 })]).contains("neither figures of"));
+        assert!(wrong(&[]).contains("nothing to draw"));
+        let mut part = figures("mariadb", 500);
+        part["lateness_ms"] = Value::Null;
+        assert!(wrong(&[part]).contains("0.json cannot be drawn"));
+    }
+}
