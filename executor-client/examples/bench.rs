@@ -8,14 +8,17 @@
 //! - `BENCH_RECORDS=path`: where the records go, [`Record::BYTES`] little-endian bytes each;
 //! - `BENCH_ROOM=number`: runs for which each thread sets room aside, untouched until it is used.
 
-use carillon_executor::{Executor, Output, TaskContext};
+use carillon_executor::{Executor, Output, RunError, TaskContext};
 use futures_util::future::try_join_all;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// From the start of one executor to that of the next: a thousand of them describe themselves once in 30 s, not all at once.
+const APART: Duration = Duration::from_millis(30);
 
 /// One start of the handler.
 struct Record {
@@ -139,6 +142,12 @@ fn executor(line: &str, number: usize, records: &Arc<Records>) -> Result<Executo
     Ok(builder.build()?)
 }
 
+/// Starts after those before it.
+async fn run(number: u32, executor: Executor) -> Result<(), RunError> {
+    tokio::time::sleep(APART * number).await;
+    executor.run().await
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
@@ -152,7 +161,7 @@ async fn main() -> Result<(), Failure> {
 
     let records = Arc::new(Records { room, shards: Mutex::default() });
     let executors = executors(&records)?;
-    let ended = try_join_all(executors.into_iter().map(Executor::run)).await;
+    let ended = try_join_all((0..).zip(executors).map(|(number, executor)| run(number, executor))).await;
     records.write(&path)?;
     ended?;
     Ok(())
