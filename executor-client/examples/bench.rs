@@ -1,19 +1,24 @@
-//! The benchmark's executor: one handler, `bench`, that returns at once.
+//! The benchmark's executors, all in one process: each has one handler, `bench`, that returns at once.
 //!
 //! What the handler sees is kept in memory and written when the executor has ended, so that the
 //! measurement costs a run neither a lock that others want nor any input or output. Settings come
-//! from the `CARILLON_*` variables; besides:
+//! from the `CARILLON_*` variables, journals are in the folder where it is started; besides:
 //!
+//! - `BENCH_APPS=path`: a line for each executor: its tenant, its app, the id of its key and the secret, separated by tabs;
 //! - `BENCH_RECORDS=path`: where the records go, [`Record::BYTES`] little-endian bytes each;
 //! - `BENCH_ROOM=number`: runs for which each thread sets room aside, untouched until it is used.
 
-use carillon_executor::{Executor, Output, TaskContext};
+use carillon_executor::{Executor, Output, RunError, TaskContext};
+use futures_util::future::try_join_all;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// From the start of one executor to that of the next: a thousand of them describe themselves once in 30 s, not all at once.
+const APART: Duration = Duration::from_millis(30);
 
 /// One start of the handler.
 struct Record {
@@ -100,33 +105,64 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let path = std::env::var_os("BENCH_RECORDS").ok_or("BENCH_RECORDS is not set: a path for the records")?;
-    let room = match std::env::var("BENCH_ROOM") {
-        Ok(text) => text.parse().map_err(|error| format!("BENCH_ROOM=`{text}`: {error}"))?,
-        Err(_) => 0,
-    };
+type Failure = Box<dyn std::error::Error>;
 
-    let records = Arc::new(Records { room, shards: Mutex::default() });
-    let kept = Arc::clone(&records);
-    let executor = Executor::builder()
+fn path_of(variable: &str, meaning: &str) -> Result<PathBuf, String> {
+    std::env::var_os(variable).map(PathBuf::from).ok_or_else(|| format!("{variable} is not set: {meaning}"))
+}
+
+/// One for each line of the list.
+fn executors(records: &Arc<Records>) -> Result<Vec<Executor>, Failure> {
+    let list = path_of("BENCH_APPS", "a path with a line for each executor")?;
+    let lines = std::fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+    lines.lines().enumerate().map(|(number, line)| executor(line, number, records)).collect()
+}
+
+fn executor(line: &str, number: usize, records: &Arc<Records>) -> Result<Executor, Failure> {
+    let [tenant, app, key, secret] = line.split('\t').collect::<Vec<_>>()[..] else {
+        return Err("BENCH_APPS: a line is not tenant, app, key and secret, separated by tabs".into());
+    };
+    let kept = Arc::clone(records);
+    let builder = Executor::builder()
         .description("benchmark")
         .version(env!("CARGO_PKG_VERSION"))
         .from_env()?
+        .tenant(tenant)
+        .app(app)
+        .key(key, secret)
+        // More of one app than may share one.
+        .journal_dir(format!("journal/{number}"))
         .handler("bench", move |context: TaskContext| {
             let kept = Arc::clone(&kept);
             async move {
                 kept.keep(Record::of(&context));
                 Ok(Output::none())
             }
-        })
-        .build()?;
-    let ended = executor.run().await;
-    records.write(Path::new(&path))?;
+        });
+    Ok(builder.build()?)
+}
+
+/// Starts after those before it.
+async fn run(number: u32, executor: Executor) -> Result<(), RunError> {
+    tokio::time::sleep(APART * number).await;
+    executor.run().await
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let path = path_of("BENCH_RECORDS", "a path for the records")?;
+    let room = match std::env::var("BENCH_ROOM") {
+        Ok(text) => text.parse().map_err(|error| format!("BENCH_ROOM=`{text}`: {error}"))?,
+        Err(_) => 0,
+    };
+
+    let records = Arc::new(Records { room, shards: Mutex::default() });
+    let executors = executors(&records)?;
+    let ended = try_join_all((0..).zip(executors).map(|(number, executor)| run(number, executor))).await;
+    records.write(&path)?;
     ended?;
     Ok(())
 }

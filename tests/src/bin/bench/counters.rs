@@ -1,5 +1,6 @@
 //! What is counted at both ends of the window.
 
+use crate::old_logs::{Kept, OldLogs};
 use crate::options::Kind;
 use crate::proc::{self, Target};
 use crate::profile::Profile;
@@ -10,27 +11,33 @@ use anyhow::Result;
 use carillon_tests::now_ms;
 use std::time::Instant;
 
-/// Who costs processor time and memory, in the order of the figures.
+/// Who costs processor time and memory, in the order of the figures: nodes, executors, the database.
 pub struct Parts {
-    targets: Vec<Option<Target>>,
+    /// Nothing in one that does not exist.
+    groups: [Vec<Target>; 3],
     tick_us: u64,
 }
 
 impl Parts {
-    /// Node, executor and database; what does not exist has no figure.
+    /// Of this stand; all nodes are one part.
     pub fn of(server: &Server, stand: &Stand) -> Result<Self> {
-        Ok(Self { targets: vec![Some(stand.node()), stand.executor(), server.target()], tick_us: proc::tick_us()? })
+        let one = |target: Option<Target>| target.into_iter().collect();
+        let groups = [stand.nodes(), one(stand.executor()), one(server.target())];
+        Ok(Self { groups, tick_us: proc::tick_us()? })
     }
 
-    /// Those that exist.
+    /// Every process.
     pub fn targets(&self) -> Vec<Target> {
-        self.targets.iter().flatten().copied().collect()
+        self.groups.iter().flatten().copied().collect()
     }
 
-    /// One figure for each part out of those for [`Parts::targets`].
+    /// One figure for each part, the sum of those for its [`Parts::targets`]; `None` for a part that does not exist.
     pub fn spread(&self, figures: &[f64]) -> [Option<f64>; 3] {
         let mut figures = figures.iter().copied();
-        std::array::from_fn(|at| self.targets[at].and_then(|_| figures.next()))
+        std::array::from_fn(|at| {
+            let sum = figures.by_ref().take(self.groups[at].len()).sum();
+            (!self.groups[at].is_empty()).then_some(sum)
+        })
     }
 
     /// Reads the kernel's and the server's counters: quick, and at no cost to what is measured.
@@ -45,7 +52,8 @@ impl Parts {
             work: server.work(&stand.database).await?,
             profile: server.profile(&stand.database).await?,
             server_statements: server.statements(&stand.database).await?,
-            node_statements: stand.node_statements().await?,
+            node_statements: stand.statements_of_nodes().await?,
+            nodes: self.groups[0].len() as i64,
         })
     }
 }
@@ -66,16 +74,19 @@ pub struct Costs {
     pub profile: Option<Profile>,
     /// By the server's count.
     pub server_statements: Option<i64>,
-    /// By the node's count.
+    /// By the nodes' count.
     pub node_statements: i64,
+    /// How many nodes were asked.
+    nodes: i64,
 }
 
 impl Costs {
-    /// Statements since `start` by the server's count and by the node's. The node answers each
+    /// Statements since `start` by the server's count and by the nodes'. A node answers each
     /// question after one statement of its own, which is left out.
     pub fn statements_since(&self, start: &Self) -> (Option<i64>, i64) {
-        let by_server = self.server_statements.zip(start.server_statements).map(|(end, start)| end - start - 1);
-        (by_server, self.node_statements - start.node_statements - 1)
+        let by_server =
+            self.server_statements.zip(start.server_statements).map(|(end, start)| end - start - self.nodes);
+        (by_server, self.node_statements - start.node_statements - self.nodes)
     }
 }
 
@@ -92,6 +103,8 @@ pub struct Progress {
     pub ahead_ms: i64,
     /// Logs written so far, up to a constant.
     pub written: i64,
+    /// Of retention and statistics, where logs become old.
+    pub kept: Option<Kept>,
 }
 
 impl Progress {
@@ -100,15 +113,19 @@ impl Progress {
 
     /// Asks; `since` bounds what is counted as committed, epoch ms. Work for the database: never
     /// between two readings of [`Costs`].
-    pub async fn read(server: &Server, stand: &Stand, since: i64) -> Result<Self> {
+    pub async fn read(server: &Server, stand: &Stand, since: i64, old: Option<&OldLogs>) -> Result<Self> {
         let at = Instant::now();
         let (ahead_ms, backlog) = (ahead_ms(stand).await?, backlog(stand, now_ms()).await?);
         let committed = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND due_time >= {since}");
-        // Every task fires once a second, so the watermarks count the logs that were written.
+        // Every task that moves on fires once a second, so the watermarks count the logs that were written.
         let integer = if server.kind == Kind::Mariadb { "SIGNED" } else { "BIGINT" };
         let written = format!("SELECT CAST(SUM(next_fire_at - {since}) AS {integer}) FROM task WHERE started = 1");
         let (committed, written) = (stand.database.number(&committed).await?, stand.database.number(&written).await?);
-        Ok(Self { at, committed, backlog, ahead_ms, written: written / 1_000 })
+        let kept = match old {
+            Some(old) => Some(old.look(server.kind, &stand.database).await?),
+            None => None,
+        };
+        Ok(Self { at, committed, backlog, ahead_ms, written: written / 1_000, kept })
     }
 }
 

@@ -2,6 +2,7 @@
 //! rows read and bytes answered by the server's own counters, so that other work on the machine does not matter.
 
 use crate::database::Database;
+use crate::numbers::{named, numbers};
 use crate::options::{Growth, Kind};
 use crate::progress;
 use crate::server::Server;
@@ -217,11 +218,7 @@ fn engine_settings() -> EngineSettings {
 async fn fill(server: &Server, database: &Database, growth: &Growth) -> Result<()> {
     let now = now_ms();
     let of = |count: u32| numbers(server.kind, count);
-    let concat = |parts: &[&str]| match server.kind {
-        Kind::Mariadb => format!("CONCAT({})", parts.join(", ")),
-        Kind::Postgres | Kind::Sqlite => parts.join(" || "),
-    };
-    let text = |prefix: &str| concat(&[&format!("'{prefix}'"), "n.n"]);
+    let text = |prefix: &str| named(server.kind, prefix);
     let handlers: Vec<String> = (0..HANDLERS).map(|number| format!("handler-{number}")).collect();
     let handlers = serde_json::to_string(&handlers)?;
     let params = "p".repeat(1_000);
@@ -269,16 +266,6 @@ async fn fill(server: &Server, database: &Database, growth: &Growth) -> Result<(
         Kind::Mariadb => database.execute("ANALYZE TABLE task_log, outbox, executor, app_key").await,
         Kind::Postgres => database.execute("ANALYZE").await,
         Kind::Sqlite => Ok(()),
-    }
-}
-
-fn numbers(kind: Kind, count: u32) -> String {
-    match kind {
-        Kind::Mariadb => format!("(SELECT seq AS n FROM seq_1_to_{count}) n"),
-        Kind::Postgres => format!("(SELECT CAST(g AS BIGINT) AS n FROM generate_series(1, {count}) g) n"),
-        Kind::Sqlite => format!(
-            "(WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {count}) SELECT n FROM c) n"
-        ),
     }
 }
 

@@ -7,33 +7,45 @@ mod burst;
 mod compare;
 mod counters;
 mod database;
+mod fires;
 mod growth;
 mod idle;
 mod install;
+mod lateness;
 mod life;
 mod life_counts;
 mod lists;
+mod load;
+mod numbers;
+mod old_logs;
 mod options;
+mod origin;
 mod overload;
+mod page;
+mod plan;
 mod proc;
 mod profile;
+mod ramp;
+mod rates;
 mod records;
 mod recovery;
 mod report;
+mod rounding;
 mod run;
 mod search;
 mod server;
 mod stand;
 mod steady;
 mod tasks;
+mod tenants;
 mod wal;
+mod window;
 mod work;
 
-use anyhow::Result;
-use clap::Parser;
+use anyhow::{Error, Result};
 use install::Purpose;
 use options::{Options, Output, Rate};
-use run::Plan;
+use plan::Plan;
 use serde_json::Value;
 use server::Server;
 use stand::Bench;
@@ -41,10 +53,15 @@ use std::process::ExitCode;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let options = Options::parse();
-    let told = match measure(&options).await {
-        Ok(figures) => tell(&options, &figures),
-        Err(error) => Err(error),
+    let mut words = std::env::args_os();
+    let told = if words.nth(1).is_some_and(|word| word == "page") {
+        page::make(words).map(|()| ExitCode::SUCCESS)
+    } else {
+        let options = Options::read(std::env::args_os());
+        match measure(&options).await {
+            Ok(figures) => tell(&options, &figures),
+            Err(error) => Err(error),
+        }
     };
     told.unwrap_or_else(|error| {
         eprintln!("scripts/bench: {error:#}");
@@ -70,11 +87,12 @@ fn tell(options: &Options, figures: &Value) -> Result<ExitCode> {
 async fn measure(options: &Options) -> Result<Value> {
     let purpose = match options {
         Options { life: true, .. } => Purpose::Counts,
-        Options { profile: true, .. } => Purpose::Profile,
+        options if options.profile() => Purpose::Profile,
         _ => Purpose::Rates,
     };
     let bench = Bench { server: Server::start(options.database, purpose).await?, programs: options.programs.clone() };
     let mut figures = figures(options, &bench).await?;
+    figures["measured"] = origin::of(options);
     figures["database"] = serde_json::to_value(options.database)?;
     figures["database_settings"] = bench.server.settings().await?;
     figures["overrides"] = stand::overrides().into_iter().collect();
@@ -82,9 +100,12 @@ async fn measure(options: &Options) -> Result<Value> {
 }
 
 async fn figures(options: &Options, bench: &Bench) -> Result<Value> {
-    let seconds = options.seconds;
-    if options.growth.is_wanted {
-        return growth::measure(bench, &options.growth).await;
+    let seconds = options.seconds();
+    if options.growth {
+        return growth::measure(bench, &options.growth_sizes()).await;
+    }
+    if let Some(ramp) = options.ramp {
+        return ramp::measure(bench, ramp, seconds).await;
     }
     if options.life {
         return life::measure(bench).await;
@@ -107,7 +128,11 @@ async fn figures(options: &Options, bench: &Bench) -> Result<Value> {
     }
     match (options.idle_tasks, options.rate) {
         (Some(tasks), _) => idle::measure(bench, tasks, seconds).await,
-        (None, Some(Rate::Fixed(rate))) => Ok(report::of_run(&run::measure(bench, Plan::full(rate, seconds)).await?)),
+        (None, Some(Rate::Fixed(rate))) => {
+            let (load, retention) = (options.load().map_err(Error::msg)?, options.retention());
+            let plan = Plan { load, retention, ..Plan::full(rate, seconds) };
+            Ok(report::of_run(&run::measure(bench, plan).await?))
+        }
         (None, _) => search::measure(bench, seconds).await,
     }
 }

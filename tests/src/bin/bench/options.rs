@@ -1,7 +1,11 @@
 //! The command line.
 
-use clap::{Args, Parser, ValueEnum};
+use crate::load::Load;
+use crate::rates::Ramp;
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, ValueEnum};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Measures nodes and executors on a database server of their own.
@@ -12,11 +16,15 @@ pub struct Options {
     #[arg(long)]
     pub database: Kind,
     /// Fires per second; `max` searches for the highest rate that is sustained.
-    #[arg(long, value_parser = rate, required_unless_present_any = ["idle_tasks", "burst", "lists", "growth", "overload", "recovery", "life"])]
+    #[arg(long, value_parser = rate, required_unless_present_any = INSTEAD)]
     pub rate: Option<Rate>,
-    /// Length of the measured window; a multiple of 5 holds whole rounds of the node's workers.
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
-    pub seconds: u32,
+    /// Length of the measured window, by default 60, of a step of a ramp 20, with retention 300; a multiple of 5 holds whole
+    /// rounds of the node's workers.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: Option<u32>,
+    /// Instead of a rate: more and more fires per second on one node, until a step is not sustained.
+    #[arg(long, value_name = "FROM:TO:STEP", conflicts_with = "rate")]
+    pub ramp: Option<Ramp>,
     /// Instead of a rate: an idle node with so many enabled daily tasks.
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     pub idle_tasks: Option<u32>,
@@ -36,9 +44,15 @@ pub struct Options {
     /// Its address and its API token are printed as JSON.
     #[arg(long, requires = "lists")]
     pub hold: bool,
-    /// What grows with what.
+    /// Instead of a rate: what a node's rounds of work cost the database among so many executors, tenants and runs.
+    #[arg(long, conflicts_with_all = ["rate", "idle_tasks", "burst", "lists"])]
+    pub growth: bool,
+    /// What belongs to a rate.
     #[command(flatten)]
-    pub growth: Growth,
+    beside: Beside,
+    /// Runs that executors have had for an hour, and as many that are written ahead and have consequences.
+    #[arg(long, value_name = "N", default_value_t = 100_000, requires = "growth", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    runs: u32,
     /// Instead of a rate: what the life of a run costs the database, step by step, by the database's own counts.
     #[arg(long, conflicts_with_all = ["rate", "idle_tasks", "burst", "lists", "overload", "recovery", "growth", "profile"])]
     pub life: bool,
@@ -52,11 +66,8 @@ pub struct Options {
     #[arg(long, default_value = "overdue", requires = "burst")]
     pub variant: Variant,
     /// Nodes that share the work.
-    #[arg(long, default_value_t = 1, requires = "burst", value_parser = clap::value_parser!(u32).range(1..=8))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     pub nodes: u32,
-    /// Also what each statement costs the server (`MariaDB`, `PostgreSQL`); counting costs `MariaDB` itself.
-    #[arg(long, requires = "rate")]
-    pub profile: bool,
     /// Folder with the built programs `carillon` and `examples/bench`.
     #[arg(long, value_name = "FOLDER", default_value = "target/release")]
     pub programs: PathBuf,
@@ -65,20 +76,114 @@ pub struct Options {
     pub output: Output,
 }
 
-/// How much there is, of which little changes.
+/// What belongs to a rate; executors and tenants also to what grows.
 #[derive(Debug, Args)]
+struct Beside {
+    /// Also what each statement costs the server (`MariaDB`, `PostgreSQL`); counting costs `MariaDB` itself.
+    #[arg(long, requires = "rate")]
+    profile: bool,
+    /// As many logs become old in each second as are written, so that the node deletes as many as it carries.
+    #[arg(long, requires = "rate")]
+    retention: bool,
+    /// Executors: of all tenants together, by default one of each tenant; with --growth of one app, by default 1000.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    executors: Option<u32>,
+    /// Tenants: of the tasks that fire, by default one; with --growth those with an app and a key each, by default 1000.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    tenants: Option<u32>,
+    /// Enabled daily tasks beside those that fire.
+    #[arg(long, value_name = "N", requires = "rate", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    tasks: Option<u32>,
+}
+
+/// What is measured instead of a rate.
+const INSTEAD: [&str; 8] = ["idle_tasks", "burst", "lists", "growth", "overload", "recovery", "life", "ramp"];
+
+/// With `--growth`, of executors and tenants.
+const GROWTH_EACH: u32 = 1_000;
+
+/// Fewer executors than this have no third.
+const GROWTH_EXECUTORS_MIN: u32 = 3;
+
+impl Options {
+    /// Reads the command line, or says what is wrong with it and ends the process.
+    pub fn read(words: impl IntoIterator<Item = OsString>) -> Self {
+        let options = Self::parse_from(words);
+        match options.check() {
+            Ok(()) => options,
+            Err(wrong) => Self::command().error(ErrorKind::ArgumentConflict, wrong).exit(),
+        }
+    }
+
+    /// What clap does not know.
+    fn check(&self) -> Result<(), String> {
+        let is_fixed = matches!(self.rate, Some(Rate::Fixed(_)));
+        let wants = |is_given: bool, option: &str| {
+            if is_given { Err(format!("{option} goes with --rate N only")) } else { Ok(()) }
+        };
+        if !is_fixed {
+            wants(self.beside.retention, "--retention")?;
+            wants(self.beside.tasks.is_some(), "--tasks")?;
+        }
+        if !is_fixed && !self.growth {
+            let with_growth =
+                |is_given, option| wants(is_given, option).map_err(|wrong| wrong.replace(" only", " or --growth"));
+            with_growth(self.beside.executors.is_some(), "--executors")?;
+            with_growth(self.beside.tenants.is_some(), "--tenants")?;
+        }
+        if !is_fixed && self.burst.is_none() && self.nodes > 1 {
+            return Err("--nodes goes with --rate N or --burst".to_owned());
+        }
+        if self.nodes > 1 && self.database == Kind::Sqlite {
+            return Err("SQLite has one node: leave out --nodes, or take another --database".to_owned());
+        }
+        if self.growth && self.growth_sizes().executors < GROWTH_EXECUTORS_MIN {
+            return Err(format!("--growth needs {GROWTH_EXECUTORS_MIN} --executors or more, as a third of them beats"));
+        }
+        if is_fixed { self.load().map(drop) } else { Ok(()) }
+    }
+
+    /// Length of the measured window, s.
+    pub fn seconds(&self) -> u32 {
+        let default = match self {
+            Self { ramp: Some(_), .. } => 20,
+            Self { beside: Beside { retention: true, .. }, .. } => 300,
+            _ => 60,
+        };
+        self.seconds.unwrap_or(default)
+    }
+
+    /// Whether the server counts what each statement costs.
+    pub fn profile(&self) -> bool {
+        self.beside.profile
+    }
+
+    /// Whether as many logs become old as are written.
+    pub fn retention(&self) -> bool {
+        self.beside.retention
+    }
+
+    /// Who takes part in a run at a fixed rate.
+    pub fn load(&self) -> Result<Load, String> {
+        Load::new(self.nodes, self.beside.tenants.unwrap_or(1), self.beside.executors, self.beside.tasks.unwrap_or(0))
+    }
+
+    /// With `--growth`, how much there is.
+    pub fn growth_sizes(&self) -> Growth {
+        let [executors, tenants] =
+            [self.beside.executors, self.beside.tenants].map(|count| count.unwrap_or(GROWTH_EACH));
+        Growth { executors, tenants, runs: self.runs }
+    }
+}
+
+/// How much there is, of which little changes.
+#[derive(Debug, Clone, Copy)]
 pub struct Growth {
-    /// Instead of a rate: what a node's rounds of work cost the database among so many executors, tenants and runs.
-    #[arg(id = "growth", long = "growth", conflicts_with_all = ["rate", "idle_tasks", "burst", "lists"])]
-    pub is_wanted: bool,
     /// Executors of one app.
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(3..=100_000))]
     pub executors: u32,
     /// Tenants with an app and a key each.
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub tenants: u32,
     /// Runs that executors have had for an hour, and as many that are written ahead and have consequences.
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub runs: u32,
 }
 
@@ -130,4 +235,57 @@ pub enum Output {
     Json,
     /// One figure per line.
     Table,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &str) -> Result<Options, String> {
+        let words = ["bench", "--database", "mariadb"].into_iter().chain(words.split_whitespace());
+        let options = Options::try_parse_from(words).map_err(|wrong| wrong.to_string())?;
+        options.check().map(|()| options)
+    }
+
+    #[test]
+    fn the_window_is_as_long_as_what_is_measured_needs() {
+        for (words, seconds) in [
+            ("--rate 500", 60),
+            ("--rate 500 --seconds 10", 10),
+            ("--rate 500 --retention", 300),
+            ("--rate 500 --retention --seconds 60", 60),
+            ("--ramp 500:1000:500", 20),
+        ] {
+            assert_eq!(read(words).unwrap().seconds(), seconds, "{words}");
+        }
+    }
+
+    #[test]
+    fn who_takes_part_belongs_to_a_fixed_rate() {
+        let load = read("--rate 500 --nodes 2 --tenants 10 --executors 20 --tasks 1000").unwrap().load();
+        assert_eq!(load, Ok(Load { nodes: 2, tenants: 10, executors: 20, tasks: 1_000 }));
+        assert_eq!(read("--rate 500").unwrap().load(), Ok(Load::ONE));
+        for (words, wrong) in [
+            ("--rate max --retention", "--retention goes with --rate N only"),
+            ("--rate max --executors 3", "--executors goes with --rate N or --growth"),
+            ("--ramp 1:2:1 --tenants 3", "--tenants goes with --rate N or --growth"),
+            ("--life --nodes 2", "--nodes goes with --rate N or --burst"),
+            ("--rate 5 --tenants 3 --executors 2", "say --executors 3 or more"),
+            ("--rate 5 --executors 2000", "say --executors 1000 or fewer"),
+            ("--growth --executors 2", "--growth needs 3 --executors or more"),
+            ("--rate 5 --database sqlite --nodes 2", "cannot be used multiple times"),
+            ("--rate 5 --ramp 1:2:1", "cannot be used with"),
+            ("--ramp 5", "FROM:TO:STEP"),
+        ] {
+            let told = read(words).map(drop).unwrap_err();
+            assert!(told.contains(wrong), "{words}: {told}");
+        }
+    }
+
+    #[test]
+    fn growth_has_its_own_defaults() {
+        let Growth { executors, tenants, runs } = read("--growth --tenants 5").unwrap().growth_sizes();
+        assert_eq!((executors, tenants, runs), (1_000, 5, 100_000));
+        assert!(read("--burst 10 --nodes 2").is_ok());
+    }
 }

@@ -7,10 +7,10 @@
 use crate::options::Kind;
 use crate::proc::{self, MemoryWatch};
 use crate::records::{self, Seen};
-use crate::run::sleep_until;
 use crate::stand::{Bench, Stand};
 use crate::steady::{self, STEADY_TASKS};
 use crate::tasks::{self, Firing};
+use crate::window::sleep_until;
 use crate::{progress, report};
 use anyhow::{Context as _, Result};
 use carillon_tests::now_ms;

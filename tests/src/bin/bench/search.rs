@@ -1,6 +1,8 @@
 //! The highest rate that is sustained.
 
-use crate::run::{self, Plan, Run};
+use crate::load::Load;
+use crate::plan::Plan;
+use crate::run::{self, Run};
 use crate::stand::Bench;
 use crate::{progress, report};
 use anyhow::{Result, bail};
@@ -36,7 +38,7 @@ pub async fn measure(bench: &Bench, seconds: u32) -> Result<Value> {
             Some(bad) if f64::from(bad - good) <= (f64::from(bad) * PRECISION).max(STEP_MIN) => break,
             Some(bad) => u32::midpoint(good, bad),
         };
-        let plan = Plan { rate, seconds: TRIAL_S, ahead_s: TRIAL_AHEAD_S };
+        let plan = Plan { rate, seconds: TRIAL_S, ahead_s: TRIAL_AHEAD_S, load: Load::ONE, retention: false };
         if attempt(bench, plan, "trial", &mut trials).await.is_some() {
             good = rate;
         } else {

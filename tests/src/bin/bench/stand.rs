@@ -1,8 +1,10 @@
 //! What is measured: nodes, and executors with the handler `bench`.
 
 use crate::database::Database;
+use crate::options::Kind;
 use crate::proc::Target;
 use crate::server::Server;
+use crate::tenants;
 use anyhow::{Context, Result, bail, ensure};
 use carillon_tests::process::{Process, bound};
 use carillon_tests::{Api, App, folder, port};
@@ -28,10 +30,12 @@ const METRICS_MAX: Duration = Duration::from_secs(3);
 const SAID_MAX: usize = 20;
 
 /// Variables that reach node and executor, for experiments; all others of theirs are cleared.
-const TUNABLE: [&str; 5] = [
+const TUNABLE: [&str; 7] = [
     "CARILLON__SCHEDULERS__",
     "CARILLON__EXECUTORS__",
     "CARILLON__DATABASE__MAX_CONNECTIONS",
+    "CARILLON__DATA__PURGE_INTERVAL",
+    "CARILLON__DATA__STATISTICS_INTERVAL",
     "CARILLON__LOG__LEVEL",
     "CARILLON_CAPACITY",
 ];
@@ -63,7 +67,8 @@ pub struct Stand {
     node: Process,
     more_nodes: Vec<Process>,
     executor: Option<Executor>,
-    app: App,
+    /// One, or one of each tenant.
+    apps: Vec<App>,
 }
 
 /// An executor that writes down what its handler sees.
@@ -105,13 +110,20 @@ impl Stand {
             node,
             more_nodes: Vec::new(),
             executor: None,
-            app,
+            apps: vec![app],
         })
     }
 
     /// The app of the executor that comes with the stand.
     pub fn app(&self) -> &App {
-        &self.app
+        &self.apps[0]
+    }
+
+    /// Makes so many more tenants, with an app each.
+    pub async fn add_tenants(&mut self, kind: Kind, count: u32) -> Result<()> {
+        let more = tenants::add(kind, &self.database, self.template, count).await?;
+        self.apps.extend(more);
+        Ok(())
     }
 
     /// Ends the first node at once.
@@ -143,36 +155,46 @@ impl Stand {
 
     /// Starts the executor with room for `runs` in its memory.
     pub async fn start_executor(&mut self, bench: &Bench, runs: u64) -> Result<()> {
-        self.executor = Some(self.executor_of(bench, &self.app, runs).await?);
+        self.start_executors(bench, 1, runs).await
+    }
+
+    /// Starts a process of `count` executors, dealt out to the apps in turn.
+    pub async fn start_executors(&mut self, bench: &Bench, count: u32, runs: u64) -> Result<()> {
+        let apps: Vec<&App> = self.apps.iter().cycle().take(count as usize).collect();
+        self.executor = Some(self.executors_of(bench, &apps, runs).await?);
         Ok(())
     }
 
     /// Starts an executor of `app`, one process among those of the stand.
     pub async fn executor_of(&self, bench: &Bench, app: &App, runs: u64) -> Result<Executor> {
-        let before = self.executors().await;
+        self.executors_of(bench, &[app], runs).await
+    }
+
+    /// Starts one process with an executor for each of `apps`.
+    async fn executors_of(&self, bench: &Bench, apps: &[&App], runs: u64) -> Result<Executor> {
+        let due = self.registrations().await? + apps.len() as i64;
         let folder = folder::fresh("bench-executor");
-        let records = folder.join("records");
-        let port = port::free();
+        let (records, list) = (folder.join("records"), folder.join("apps"));
+        let line = |app: &&App| format!("{}\t{}\t{}\t{}\n", app.tenant, app.name, app.key.id, app.key.secret);
+        std::fs::write(&list, apps.iter().map(line).collect::<String>())?;
         let mut command = program(&bench.programs, "examples/bench")?;
         command
             .current_dir(&folder)
             .env("CARILLON_SCHEDULERS", self.urls.join(","))
-            .env("CARILLON_TENANT", &app.tenant)
-            .env("CARILLON_APP", &app.name)
-            .env("CARILLON_KEY_ID", &app.key.id)
-            .env("CARILLON_KEY_SECRET", &app.key.secret)
             .env("CARILLON_BIND", "127.0.0.1")
-            .env("CARILLON_PORT", port.to_string())
-            .env("CARILLON_JOURNAL_DIR", folder.join("journal"))
+            .env("CARILLON_PORT", "0")
+            .env("BENCH_APPS", &list)
             .env("BENCH_RECORDS", &records)
             .env("BENCH_ROOM", runs.to_string());
         let process = Process::start("the executor", command, &folder.join("executor.log"));
-        until("the executor has registered", &process, || async { self.executors().await > before }).await?;
+        let have_registered = || async { self.registrations().await.is_ok_and(|count| count >= due) };
+        until("every executor has registered", &process, have_registered).await?;
         Ok(Executor { process, records })
     }
 
-    async fn executors(&self) -> usize {
-        self.api.get("/executors").await["items"].as_array().map_or(0, Vec::len)
+    /// How many executors have registered so far.
+    async fn registrations(&self) -> Result<i64> {
+        self.database.number("SELECT COUNT(*) FROM executor").await
     }
 
     /// The address of the first node.
@@ -204,12 +226,6 @@ impl Stand {
     /// The executor's process.
     pub fn executor(&self) -> Option<Target> {
         self.executor.as_ref().map(|executor| Target { pid: executor.process.pid(), family: false })
-    }
-
-    /// Statements that the node has sent, with the one that this question costs it.
-    pub async fn node_statements(&self) -> Result<i64> {
-        let answer = self.api.get("/nodes").await;
-        answer["this"]["statements"].as_i64().with_context(|| format!("no this.statements in {answer}"))
     }
 
     /// Fails when a process has ended.

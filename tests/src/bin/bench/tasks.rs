@@ -40,7 +40,7 @@ pub async fn copy_named(
     count: u32,
     firing: Firing,
 ) -> Result<()> {
-    copy_all(server, stand, Copies { template, name, there: 0, count }, firing).await
+    copy_all(server, stand, Copies { template, name, there: 0, count, tenants: 1 }, firing).await
 }
 
 /// The same of a template that has `there` copies already.
@@ -52,7 +52,18 @@ pub async fn copy_from(
     count: u32,
     firing: Firing,
 ) -> Result<()> {
-    copy_all(server, stand, Copies { template, name: "bench", there, count }, firing).await
+    copy_all(server, stand, Copies { template, name: "bench", there, count, tenants: 1 }, firing).await
+}
+
+/// The same of the stand's template, dealt out to `tenants` in turn.
+pub async fn deal_out(
+    server: &Server,
+    stand: &Stand,
+    tenants: u32,
+    (there, count): (u32, u32),
+    firing: Firing,
+) -> Result<()> {
+    copy_all(server, stand, Copies { template: stand.template, name: "bench", there, count, tenants }, firing).await
 }
 
 /// What is copied.
@@ -64,6 +75,8 @@ struct Copies<'a> {
     /// Copies that are there already.
     there: u32,
     count: u32,
+    /// Tenants that they are dealt out to in turn; the first is the template's, the ids of others and of their apps follow.
+    tenants: u32,
 }
 
 async fn copy_all(server: &Server, stand: &Stand, copies: Copies<'_>, firing: Firing) -> Result<()> {
@@ -87,7 +100,7 @@ fn daily(at: i64) -> (String, i64) {
 }
 
 fn copy(kind: Kind, copies: Copies<'_>, done: u32, rows: u32, cron: &str, next: i64) -> String {
-    let Copies { template, name, there, .. } = copies;
+    let Copies { template, name, there, tenants, .. } = copies;
     let name = match kind {
         Kind::Mariadb => format!("CONCAT('{name}-', n.i)"),
         Kind::Postgres | Kind::Sqlite => format!("'{name}-' || n.i"),
@@ -97,11 +110,24 @@ fn copy(kind: Kind, copies: Copies<'_>, done: u32, rows: u32, cron: &str, next: 
          failure_strategy, max_retries, retry_interval_ms, expired_strategy, expire_after_ms, misfire_strategy, \
          timeout_ms, delivery, started, revision, next_fire_at, written_until, created_at, updated_at) \
          WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {last}) \
-         SELECT t.id + n.i, t.tenant_id, t.app_id, {name}, t.handler, t.description, '{cron}', t.time_zone, t.params, \
+         SELECT t.id + n.i, t.tenant_id + n.i % {tenants}, t.app_id + n.i % {tenants}, {name}, t.handler, t.description, '{cron}', t.time_zone, t.params, \
          t.routing, t.tags, t.failure_strategy, t.max_retries, t.retry_interval_ms, t.expired_strategy, \
          t.expire_after_ms, t.misfire_strategy, t.timeout_ms, t.delivery, 1, t.revision, {next}, 0, t.created_at, \
          t.updated_at FROM n JOIN task t ON t.id = {template}",
         first = there + done + 1,
         last = there + done + rows,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_dealt_out_to_tenants_by_their_number() {
+        let copies = Copies { template: 7, name: "bench", there: 10, count: 5, tenants: 3 };
+        let sql = copy(Kind::Sqlite, copies, 0, 5, "* * * * * ?", 1_000);
+        assert!(sql.contains("SELECT 11 UNION ALL SELECT i + 1 FROM n WHERE i < 15"), "{sql}");
+        assert!(sql.contains("t.tenant_id + n.i % 3, t.app_id + n.i % 3"), "{sql}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::database::Database;
 use crate::options::Kind;
-use crate::report::rounded;
+use crate::rounding::rounded;
 use anyhow::Result;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
