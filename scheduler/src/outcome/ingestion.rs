@@ -1,6 +1,7 @@
 //! Results → states, in batches. A result counts only with the attempt that is current; an older
 //! one is recorded and answered `stale`. The answer goes out after the commit.
 
+use super::shared_writes::{Share, SharedWrites, Turn, Verdicts, Written, key};
 use crate::cluster::Clock;
 use crate::dispatch::{EndedRuns, TaskCache};
 use crate::domain::failure::{self, Attempt};
@@ -33,6 +34,7 @@ pub struct ResultIngestion<S: ?Sized> {
     ids: Arc<IdSource>,
     tasks: Arc<TaskCache<S>>,
     ended: Arc<EndedRuns>,
+    writes: Arc<SharedWrites>,
 }
 
 impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
@@ -44,7 +46,7 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         tasks: Arc<TaskCache<S>>,
         ended: Arc<EndedRuns>,
     ) -> Self {
-        Self { store, clock, ids, tasks, ended }
+        Self { store, clock, ids, tasks, ended, writes: Arc::default() }
     }
 
     /// Commits what counts; answers one verdict per result, in their order.
@@ -74,23 +76,44 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         if results.is_empty() {
             return Ok(());
         }
+        let written = match self.writes.turn(owner, results).await {
+            Turn::Written(written) => written,
+            Turn::Write(share) => self.write_shared(owner, results, share).await,
+            Turn::Alone => Arc::new(self.write_successes(owner, results).await),
+        };
+        let written = written.as_ref().as_ref().map_err(Clone::clone)?;
+        verdicts.extend(results.iter().filter_map(|result| written.get_key_value(&key(result))));
+        Ok(())
+    }
+
+    /// Writes these successes and those of others who wait.
+    async fn write_shared(&self, owner: Owner, results: &[&RunResult], mut share: Share) -> Written {
+        let all: Vec<&RunResult> = results.iter().copied().chain(share.results()).collect();
+        let mut written = self.write_successes(owner, &all).await;
+        // What cannot be written may be another's: each writes its own then.
+        if !share.is_empty() && written.as_ref().is_err_and(|error| !error.is_temporary()) {
+            share.leave();
+            written = self.write_successes(owner, results).await;
+        }
+        let written = Arc::new(written);
+        share.tell(&written);
+        written
+    }
+
+    /// Writes successes of one owner, whoever told them, and answers what became of each.
+    async fn write_successes(&self, owner: Owner, results: &[&RunResult]) -> Result<Verdicts> {
         let now = self.clock.now_ms();
         let complete: Vec<_> = results.iter().map(|result| with_times(result, now)).collect();
         let moved = self.store.succeed(owner, &complete.iter().map(AsRef::as_ref).collect::<Vec<_>>()).await?;
-        let all = moved == results.len() as u64;
-        let parents = if all {
-            self.store.parents_of(&results.iter().map(|result| LogId(result.log)).collect::<Vec<_>>()).await?
-        } else {
-            let rows = self.read(owner, results).await?;
-            for result in results {
-                verdicts.insert(key(result), judge(rows.get(&LogId(result.log)), result, now));
-            }
-            rows.values().map(|row| row.run.parent_id).collect()
-        };
-        if all {
-            verdicts.extend(results.iter().map(|result| (key(result), Verdict::Applied)));
+        if moved == results.len() as u64 {
+            let logs: Vec<LogId> = results.iter().map(|result| LogId(result.log)).collect();
+            let parents = self.store.parents_of(&logs).await?;
+            self.settle(parents.into_iter().collect()).await?;
+            return Ok(results.iter().map(|result| (key(result), Verdict::Applied)).collect());
         }
-        self.settle(parents.into_iter().collect()).await
+        let rows = self.read(owner, results).await?;
+        self.settle(rows.values().map(|row| row.run.parent_id).collect()).await?;
+        Ok(results.iter().map(|result| (key(result), judge(rows.get(&LogId(result.log)), result, now))).collect())
     }
 
     async fn fail(&self, owner: Owner, results: &[&RunResult], verdicts: &mut HashMap<RunKey, Verdict>) -> Result<()> {
@@ -196,10 +219,6 @@ fn measure(result: &RunResult, verdict: Verdict) {
     if result.started_at > 0 && result.finished_at > 0 {
         METRICS.duration.record_us(us(result.started_at, result.finished_at));
     }
-}
-
-fn key(result: &RunResult) -> RunKey {
-    RunKey(result.log, result.attempt)
 }
 
 /// The verdict on a result that moved nothing now: applied by an earlier sending, or not at all. An attempt that is not

@@ -5,6 +5,7 @@ mod marks;
 mod outbox;
 mod reaper;
 mod rounds;
+mod shared_writes;
 
 pub use ingestion::ResultIngestion;
 pub use outbox::OutboxWorker;

@@ -51,7 +51,7 @@ pub static STORE_ERRORS: Family<10> = family!(StoreErrorKind {
 });
 
 /// What went wrong, where.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{action}: {detail}{}", hint(*kind))]
 pub struct StoreError {
     kind: StoreErrorKind,

@@ -5,7 +5,7 @@ use carillon::cluster::Clock;
 use carillon::dispatch::TaskCache;
 use carillon::domain::{ExecutorId, IdSource, LogId, NodeId, Owner, Reason, Run, Status};
 use carillon::outcome::ResultIngestion;
-use carillon::store::{FROM_THE_FIRST, Suspect, Suspects};
+use carillon::store::{FROM_THE_FIRST, Store, Suspect, Suspects};
 use carillon_protocol::{RunResult, RunStatus, Verdict};
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ cases!(
     suspects_are_looked_through_page_by_page,
     stale_results_are_recorded,
     a_result_has_no_time_that_cannot_be,
+    results_of_many_executors_at_once_count_each_by_itself,
 );
 
 async fn a_success_counts_only_with_the_current_attempt(world: World) {
@@ -183,12 +184,16 @@ impl Clock for Stopped {
     }
 }
 
+fn ingestion(world: &World, now: i64) -> ResultIngestion<dyn Store> {
+    let (store, ids) = (Arc::clone(&world.store), Arc::new(IdSource::new(NodeId(1))));
+    let tasks = Arc::new(TaskCache::new(Arc::clone(&store)));
+    ResultIngestion::new(store, Arc::new(Stopped(now)), ids, tasks, Arc::default())
+}
+
 /// Whatever its executor says: figures, retention and what follows its end go by them.
 async fn a_result_has_no_time_that_cannot_be(world: World) {
     let now = world.now + 30_000;
-    let (store, ids) = (Arc::clone(&world.store), Arc::new(IdSource::new(NodeId(1))));
-    let tasks = Arc::new(TaskCache::new(Arc::clone(&store)));
-    let ingestion = ResultIngestion::new(store, Arc::new(Stopped(now)), ids, tasks, Arc::default());
+    let ingestion = ingestion(&world, now);
     for status in [RunStatus::Succeeded, RunStatus::Failed] {
         let said = [i64::MIN, -1, 0, 1, now + 3_600_000, i64::MAX];
         let runs = world.dispatched(1, world.runs(7).await, 7).await;
@@ -207,4 +212,29 @@ async fn a_result_has_no_time_that_cannot_be(world: World) {
         let row = world.row(&runs[6]).await;
         assert_eq!((row.started_at, row.dispatched.finished_at), (good.started_at, good.finished_at));
     }
+}
+
+/// They share statements, but no fate.
+async fn results_of_many_executors_at_once_count_each_by_itself(world: World) {
+    let runs = world.dispatched(1, world.runs(30).await, 7).await;
+    let ingestion = ingestion(&world, world.now + 30_000);
+    let mut each: Vec<[RunResult; 1]> = runs.iter().map(|run| [success(run, 1)]).collect();
+    // Of an attempt that is none, of a run that is none, of one that failed, and one that tells another end of the last run.
+    each.push([success(&runs[0], 9)]);
+    each.push([RunResult { log: 1, ..success(&runs[0], 1) }]);
+    each[5][0].status = RunStatus::FailedForGood;
+    each.push([RunResult { finished_at: each[29][0].finished_at + 5, ..success(&runs[29], 1) }]);
+    let all = each.iter().map(|results| ingestion.apply(world.owner, ExecutorId(7), results));
+    let verdicts: Vec<Verdict> =
+        futures_util::future::join_all(all).await.into_iter().map(|verdicts| verdicts.unwrap()[0]).collect();
+    assert_eq!(verdicts[..29], [Verdict::Applied; 29]);
+    assert_eq!(verdicts[30..32], [Verdict::Again; 2]);
+    let ends = [verdicts[29], verdicts[32]];
+    assert!(ends == [Verdict::Applied, Verdict::Stale] || ends == [Verdict::Stale, Verdict::Applied], "{ends:?}");
+    for (at, run) in runs.iter().enumerate() {
+        let expected = if at == 5 { Status::Failed } else { Status::Succeeded };
+        assert_eq!(world.row(run).await.dispatched.run.status, expected, "{at}");
+    }
+    let told = &each[if ends[0] == Verdict::Applied { 29 } else { 32 }][0];
+    assert_eq!(world.row(&runs[29]).await.dispatched.finished_at, told.finished_at);
 }
