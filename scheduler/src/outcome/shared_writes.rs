@@ -290,10 +290,11 @@ mod tests {
     #[test]
     fn no_share_is_larger_than_a_batch() {
         let writes = Arc::new(SharedWrites::default());
-        let results: Vec<RunResult> = (0..BATCH_MAX as i64).map(result).collect();
-        let half: Vec<&RunResult> = results.iter().take(BATCH_MAX / 2).collect();
-        let mut turns: Vec<Share> = (0..WRITERS_MAX).map(|_| share(writes.turn(OWNER, &half).now_or_never())).collect();
-        let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(writes.turn(OWNER, &half))).collect();
+        let results: Vec<RunResult> = (0..BATCH_MAX as i64 * 2).map(result).collect();
+        let halves: Vec<Vec<&RunResult>> = results.chunks(BATCH_MAX / 2).map(|half| half.iter().collect()).collect();
+        let mut turns: Vec<Share> =
+            (0..WRITERS_MAX).map(|_| share(writes.turn(OWNER, &halves[0]).now_or_never())).collect();
+        let mut waiting: Vec<_> = halves[1..].iter().map(|half| Box::pin(writes.turn(OWNER, half))).collect();
         assert!(waiting.iter_mut().all(|turn| poll(turn).is_none()));
         drop(turns.pop());
         let share = share(poll(&mut waiting[0]));
