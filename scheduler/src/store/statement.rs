@@ -100,8 +100,10 @@ impl Sql {
         let text = self.sized_text(sized, size)?;
         cells.resize(SIZES[size] * sized.width, Value::BigInt(None));
         let of = |markers: &[Marker]| markers.iter().filter_map(|m| values.get(m.value).cloned()).collect::<Vec<_>>();
-        let (before, after) = (of(&self.bound[..sized.place]), of(&self.bound[sized.place + 1..]));
-        Some((text, [before, cells, after].concat()))
+        let mut all = of(&self.bound[..sized.place]);
+        all.append(&mut cells);
+        all.extend(of(&self.bound[sized.place + 1..]));
+        Some((text, all))
     }
 
     fn sized_text<'a>(&self, sized: &'a Sized, size: usize) -> Option<&'a str> {

@@ -9,6 +9,7 @@ use carillon::queue::RunQueue;
 use carillon::store::{ClaimStore as _, DatabaseSettings, SqlStore};
 use carillon_protocol::sign::{RequestParts, SignMethod, matches};
 use carillon_protocol::{BlockStrategy, Dispatch, DispatchItem, Results, RunResult, RunStatus};
+use serde::de::DeserializeOwned;
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -188,22 +189,21 @@ fn encode_dispatch(rounds: u32, _: &str) -> Result<()> {
     Ok(())
 }
 
-fn decode_dispatch(rounds: u32, _: &str) -> Result<()> {
-    let body = to_body(&dispatch())?;
+/// Reads a body of [`BATCH`] items.
+fn decode<T: DeserializeOwned>(rounds: u32, body: &[u8], items: fn(&T) -> usize) -> Result<()> {
     for _ in 0..rounds {
-        let read: Dispatch = serde_json::from_slice(black_box(&body))?;
-        assert_eq!(read.items.len(), BATCH as usize);
+        let read: T = serde_json::from_slice(black_box(body))?;
+        assert_eq!(items(&read), BATCH as usize);
     }
     Ok(())
 }
 
+fn decode_dispatch(rounds: u32, _: &str) -> Result<()> {
+    decode(rounds, &to_body(&dispatch())?, |read: &Dispatch| read.items.len())
+}
+
 fn decode_results(rounds: u32, _: &str) -> Result<()> {
-    let body = to_body(&results())?;
-    for _ in 0..rounds {
-        let read: Results = serde_json::from_slice(black_box(&body))?;
-        assert_eq!(read.results.len(), BATCH as usize);
-    }
-    Ok(())
+    decode(rounds, &to_body(&results())?, |read: &Results| read.results.len())
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T> {

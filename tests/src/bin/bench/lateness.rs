@@ -3,7 +3,7 @@
 use crate::rounding::rounded;
 use anyhow::Result;
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is told apart: three significant digits, so that a value is off by less than a thousandth of itself.
 const DIGITS: u8 = 3;
@@ -62,7 +62,7 @@ impl Histo {
 }
 
 /// How late, ms.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Lateness {
     pub p50: f64,

@@ -1,12 +1,12 @@
 //! Who takes part in a run at a fixed rate.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Most executors that one process simulates: each has four threads and a port.
 pub const EXECUTORS_MAX: u32 = 1_000;
 
 /// How many of each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// Nodes that share the work.
     pub nodes: u32,

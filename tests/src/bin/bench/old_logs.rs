@@ -17,7 +17,7 @@ use anyhow::Result;
 use carillon::domain::IdSource;
 use carillon::domain::statistics::MINUTE_MS;
 use carillon_tests::now_ms;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// How long a node keeps logs by default, ms.
@@ -55,7 +55,7 @@ pub struct OldLogs {
 }
 
 /// What retention and statistics have done by now.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Kept {
     /// Old logs deleted so far.
     pub deleted: i64,

@@ -61,7 +61,8 @@ async fn sqlite(large: &Tables, statement: &Statement) -> Vec<String> {
             faults.push(format!("reads all of {name}: {}", step.text));
         }
         // Steps of one parent are loops within each other, the first outermost.
-        let is_batch = verb == "SCAN" && name == "json_each";
+        // As a document, or cell by cell.
+        let is_batch = verb == "SCAN" && (name == "json_each" || step.text.ends_with(" VALUES CLAUSE"));
         let around = steps[..at].iter().filter(|outer| outer.parent == step.parent);
         let mut large_around =
             around.filter(|outer| outer.text.split(' ').nth(1).is_some_and(|name| is_large(&statement.sql, name)));

@@ -1,8 +1,9 @@
 //! The page: pictures, and the same figures in tables.
 
-use super::input::{DATABASES, Input, Load, Run, Window, place, title};
+use super::input::{DATABASES, Input, Run, Window, place, title};
 use super::svg::{escaped, grouped, short};
 use super::{cpu, lateness, ramp};
+use crate::load::Load;
 use chrono::NaiveDate;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

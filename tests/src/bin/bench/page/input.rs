@@ -1,5 +1,8 @@
 //! The files that a page is made of: what `scripts/bench --output json` printed, and `life.json`.
 
+use crate::lateness::Lateness;
+use crate::load::Load;
+use crate::old_logs::Kept;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
@@ -76,16 +79,6 @@ pub struct Run {
     pub retention: Option<Retention>,
 }
 
-/// Who takes part.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs)]
-pub struct Load {
-    pub nodes: u32,
-    pub tenants: u32,
-    pub executors: u32,
-    pub tasks: u32,
-}
-
 /// The figures of one window.
 #[derive(Debug, Clone, Deserialize)]
 #[allow(missing_docs)]
@@ -99,17 +92,6 @@ pub struct Window {
     pub cpu_us_per_fire: Parts,
     pub statements_per_fire: f64,
     pub rss_mb: Parts,
-}
-
-/// How late handlers started, ms.
-#[derive(Debug, Clone, Deserialize)]
-#[allow(missing_docs)]
-pub struct Lateness {
-    pub p50: f64,
-    pub p99: f64,
-    pub p999: f64,
-    pub max: f64,
-    pub curve: Vec<(f64, f64)>,
 }
 
 /// By process; `SQLite` is in the node.
@@ -135,14 +117,6 @@ pub struct Retention {
     pub deleted_per_second: f64,
     pub start: Kept,
     pub end: Kept,
-}
-
-/// At one end of the window.
-#[derive(Debug, Clone, Deserialize)]
-#[allow(missing_docs)]
-pub struct Kept {
-    pub rows: i64,
-    pub uncounted_minutes: i64,
 }
 
 /// A rate that was raised step by step.
@@ -255,7 +229,7 @@ impl Input {
 }
 
 fn add_run(runs: &mut Vec<Run>, run: Run) -> Result<()> {
-    let what = |run: &Run| (run.database.clone(), run.load.clone(), run.window.rate, run.retention.is_some());
+    let what = |run: &Run| (run.database.clone(), run.load, run.window.rate, run.retention.is_some());
     if runs.iter().any(|other| what(other) == what(&run)) {
         bail!("there is another file of {} at {} fires/s; leave one out", title(&run.database), run.window.rate);
     }
@@ -266,7 +240,7 @@ fn add_run(runs: &mut Vec<Run>, run: Run) -> Result<()> {
 impl Run {
     /// Whether only the rate is special.
     pub fn is_plain(&self) -> bool {
-        self.retention.is_none() && self.load == Load { nodes: 1, tenants: 1, executors: 1, tasks: 0 }
+        self.retention.is_none() && self.load == Load::ONE
     }
 }
 

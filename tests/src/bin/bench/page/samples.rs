@@ -1,6 +1,9 @@
 //! Figures for tests.
 
-use super::input::{Input, Kept, Lateness, Load, Machine, Parts, Ramp, Retention, Run, Window};
+use super::input::{Input, Machine, Parts, Ramp, Retention, Run, Window};
+use crate::lateness::Lateness;
+use crate::load::Load;
+use crate::old_logs::Kept;
 
 /// Of some runs.
 pub fn input(runs: Vec<Run>) -> Input {
@@ -37,17 +40,12 @@ fn window(database: &str, rate: u32) -> Window {
 
 /// One at a fixed rate.
 pub fn run(database: &str, rate: u32) -> Run {
-    Run {
-        database: database.to_owned(),
-        load: Load { nodes: 1, tenants: 1, executors: 1, tasks: 0 },
-        window: window(database, rate),
-        retention: None,
-    }
+    Run { database: database.to_owned(), load: Load::ONE, window: window(database, rate), retention: None }
 }
 
 /// One with retention.
 pub fn kept(database: &str, rate: u32) -> Run {
-    let ends = [1_000_000, 1_000_500].map(|rows| Kept { rows, uncounted_minutes: 1 });
+    let ends = [1_000_000, 1_000_500].map(|rows| Kept { deleted: 0, rows, overdue_ms: 0, uncounted_minutes: 1 });
     let [start, end] = ends;
     Run { retention: Some(Retention { deleted_per_second: 499.5, start, end }), ..run(database, rate) }
 }
