@@ -109,7 +109,7 @@ impl SqlStore {
         stopped.retain(|id| seen.parents.contains_key(id));
         going_on.retain(|id| moved.contains(id));
         ended.retain(|(run, _)| moved.contains(&run.id));
-        self.go_on(&tx, &going_on, &seen).await?;
+        self.go_on(&tx, &going_on, &seen, &moved).await?;
         let (closed, closing) = self.close_parents(&tx, &ended, now).await?;
         moved.extend(closed.iter().map(|run| run.id));
         moved.extend(self.settle_stopped(&tx, &stopped, now).await?);
@@ -163,13 +163,20 @@ impl SqlStore {
         Ok(tx.query(&CHANGED, [keys.into()]).await?.into_iter().collect())
     }
 
-    async fn go_on(&self, tx: &Transaction<'_>, ids: &BTreeSet<LogId>, seen: &Seen) -> Result<()> {
+    async fn go_on(
+        &self,
+        tx: &Transaction<'_>,
+        ids: &BTreeSet<LogId>,
+        seen: &Seen,
+        moved: &HashSet<LogId>,
+    ) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
         }
         let going_on = seen.runs.iter().filter(|row| ids.contains(&row.run.id));
-        let parents = going_on.map(|row| row.run.parent_id).filter(|id| seen.parents.contains_key(id));
-        // The parent of shards that go on counts them by the same definition.
+        // The parent of shards that go on counts them by the same definition, unless it has gone its own way.
+        let parents = going_on.map(|row| row.run.parent_id);
+        let parents = parents.filter(|id| seen.parents.contains_key(id) && !moved.contains(id));
         let all: BTreeSet<LogId> = ids.iter().copied().chain(parents).collect();
         let all = list(ACTION, &all)?;
         tx.execute(&GO_ON, [all.clone().into()]).await?;

@@ -24,6 +24,7 @@ cases!(
     shards_of_a_parent_that_must_stop_do_not_go_on,
     shards_of_a_run_that_goes_on_outlive_a_change_of_shape,
     shards_go_on_beside_those_that_run,
+    a_parent_that_waits_for_no_shard_keeps_its_definition,
     a_parent_ends_with_the_last_of_its_shards,
     a_fixed_delay_goes_on_with_what_it_adopted,
     a_fire_makes_room_when_its_task_is_sharded_and_when_it_is_no_longer,
@@ -359,6 +360,17 @@ async fn shards_go_on_beside_those_that_run(world: World) {
     assert_eq!(states(&world, &shards[1..]).await, [GOES_ON; 2]);
     let parent = world.row(&parent).await.dispatched.run;
     assert_eq!((parent.status, parent.revision), (Status::Dispatched, 2), "it counts them by the same definition");
+}
+
+async fn a_parent_that_waits_for_no_shard_keeps_its_definition(world: World) {
+    let (task, parent, shards) = sharded(&world).await;
+    changed(&world, edit(&task)).await;
+    let parent = world.row(&parent).await.dispatched.run;
+    world.moved(&parent, Status::Retry, Reason::HandlerFailed).await;
+    settle(&world, &shards[1..]).await;
+    assert_eq!(states(&world, &shards[1..]).await, [GOES_ON; 2]);
+    let parent = world.row(&parent).await.dispatched.run;
+    assert_eq!((parent.status, parent.revision), (Status::Retry, 1), "it counts them no longer");
 }
 
 async fn a_parent_ends_with_the_last_of_its_shards(world: World) {

@@ -19,7 +19,9 @@ impl State {
             self.go_on(&run, *of, at);
             moved.insert(*parent);
         }
-        for (run, stopping, fate) in &fates {
+        // A parent that ends has no part in how its shards go on.
+        let (on, over): (Vec<_>, Vec<_>) = fates.iter().partition(|(.., fate)| matches!(fate, Revoked::GoesOn(_)));
+        for (run, stopping, fate) in over.into_iter().chain(on) {
             if !moved.insert(run.id) {
                 continue;
             }
@@ -112,7 +114,9 @@ impl State {
         let (revision, priority) = (task.revision, task.spec.priority);
         let both: BTreeSet<LogId> = [run.id, run.parent_id].into();
         for id in both {
-            let Some(row) = self.logs.get_mut(&id).filter(|row| !row.run.status.is_terminal()) else { continue };
+            // The parent of shards that go on, as long as it waits for them.
+            let is_open = |row: &&mut LogRow| id == run.id || row.run.status == Status::Dispatched;
+            let Some(row) = self.logs.get_mut(&id).filter(is_open) else { continue };
             (row.run.revision, row.run.priority) = (revision, priority);
             if row.stopping.is_revocation() {
                 row.stopping = Reason::None;
