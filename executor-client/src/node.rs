@@ -200,8 +200,7 @@ impl Nodes {
         Ok(second)
     }
 
-    /// Every trusted reply that contains the time feeds the clock; a success with a body of its
-    /// own (results) does not.
+    /// Every trusted reply that contains the time feeds the clock.
     fn learn_time(&self, believed: &Believed) {
         if let Some(data) = &believed.reply.data
             && let Ok(time) = Time::deserialize(data)

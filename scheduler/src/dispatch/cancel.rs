@@ -259,20 +259,20 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         self.is_open.load(Ordering::SeqCst)
     }
 
-    /// Repeats stops and revocations that no executor has confirmed yet: so many, and the next time those behind them. One page
-    /// of executors that can't be reached hides no others.
-    pub async fn repeat_stops(&self, limit: u64) -> Result<usize> {
+    /// Repeats stops and revocations that no executor has confirmed yet, of runs that are due before `until` (ms): so many, and the
+    /// next time those behind them. One page of executors that can't be reached hides no others.
+    pub async fn repeat_stops(&self, until: i64, limit: u64) -> Result<usize> {
         let was_open = self.is_open.swap(false, Ordering::SeqCst);
-        let repeated = self.repeat_marked(limit).await;
+        let repeated = self.repeat_marked(until, limit).await;
         if repeated.is_err() && was_open {
             self.is_open.store(true, Ordering::SeqCst);
         }
         repeated
     }
 
-    async fn repeat_marked(&self, limit: u64) -> Result<usize> {
+    async fn repeat_marked(&self, until: i64, limit: u64) -> Result<usize> {
         self.stop_shards().await?;
-        let marked = self.next_marked(limit).await?;
+        let marked = self.next_marked(until, limit).await?;
         let (revoked, stopped): (Vec<_>, Vec<_>) =
             marked.into_iter().partition(|dispatched| dispatched.stopping.is_revocation());
         let mut dropped = self.revoke_once(revoked).await?.dropped.len();
@@ -286,9 +286,9 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         Ok(dropped)
     }
 
-    async fn next_marked(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
+    async fn next_marked(&self, until: i64, limit: u64) -> Result<Vec<DispatchedRun>> {
         let after = *self.lock_repeated();
-        let marked = self.store.stopping(after, limit).await?;
+        let marked = self.store.stopping(until, after, limit).await?;
         let last = marked.last().filter(|_| marked.len() as u64 >= limit);
         *self.lock_repeated() = last.map_or(FROM_THE_FIRST, |last| (last.run.due_time, last.run.id));
         if !marked.is_empty() || after != FROM_THE_FIRST {

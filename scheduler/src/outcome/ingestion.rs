@@ -104,8 +104,13 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
     async fn write_successes(&self, owner: Owner, results: &[&RunResult]) -> Result<Verdicts> {
         let now = self.clock.now_ms();
         let complete: Vec<_> = results.iter().map(|result| with_times(result, now)).collect();
-        let moved = self.store.succeed(owner, &complete.iter().map(AsRef::as_ref).collect::<Vec<_>>()).await?;
-        if moved == results.len() as u64 {
+        let complete: Vec<&RunResult> = complete.iter().map(AsRef::as_ref).collect();
+        let (all, whole) = (results.len() as u64, self.store.succeed_whole(owner, &complete).await?);
+        if whole == all {
+            return Ok(results.iter().map(|result| (key(result), Verdict::Applied)).collect());
+        }
+        // The others are shards, or not current.
+        if whole + self.store.succeed(owner, &complete).await? == all {
             let logs: Vec<LogId> = results.iter().map(|result| LogId(result.log)).collect();
             let parents = self.store.parents_of(&logs).await?;
             self.settle(parents.into_iter().collect()).await?;

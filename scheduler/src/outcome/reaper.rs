@@ -144,27 +144,28 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         let is_settled = self.membership.is_settled();
         self.marks.forget(self.clock.now_ms());
         let mut moved = 0;
-        if is_settled && looks.at_nodes {
-            moved += self.return_queues_of_the_dead(&view).await?;
+        if let Some(until) = looks.of_nodes.filter(|_| is_settled) {
+            moved += self.return_queues_of_the_dead(&view, until).await?;
         }
-        if is_settled && looks.at_executors {
-            moved += self.end_of_executors().await?;
+        if let Some(until) = looks.of_executors.filter(|_| is_settled) {
+            moved += self.end_of_executors(until).await?;
         }
-        moved += self.never_accepted(&view.live).await?;
-        if looks.at_nodes || self.canceller.is_open() {
-            moved += self.canceller.repeat_stops(self.settings.sweep_rows()).await?;
+        moved += self.never_accepted(&view.live, looks.of_nodes).await?;
+        let stops = if self.canceller.is_open() { Some(i64::MAX) } else { looks.of_nodes };
+        if let Some(until) = stops {
+            moved += self.canceller.repeat_stops(until, self.settings.sweep_rows()).await?;
         }
-        if looks.at_nodes {
-            self.settle_open_parents().await?;
+        if let Some(until) = looks.of_nodes {
+            self.settle_open_parents(until).await?;
         }
         self.rounds.end(is_settled);
         Ok(moved)
     }
 
     /// Ends parents whose settling was lost: of so many in a round; the next one goes on behind them. Most go on, and are well.
-    async fn settle_open_parents(&self) -> Result<()> {
+    async fn settle_open_parents(&self, until: i64) -> Result<()> {
         let (now, limit) = (self.clock.now_ms(), self.settings.sweep_rows());
-        let page = self.store.open_parents(now - QUIET_MS, self.rounds.parents_after(), limit).await?;
+        let page = self.store.open_parents(now - QUIET_MS, until, self.rounds.parents_after(), limit).await?;
         self.rounds.parents_done(page.last().copied().filter(|_| page.len() as u64 >= limit));
         let parents: Vec<LogId> = page.into_iter().map(|(_, id)| id).collect();
         self.store.settle_parents(&parents, now).await?;
@@ -172,11 +173,11 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         Ok(())
     }
 
-    async fn return_queues_of_the_dead(&self, view: &View) -> Result<usize> {
+    async fn return_queues_of_the_dead(&self, view: &View, until: i64) -> Result<usize> {
         let joined = joined_lately(&view.joined, self.clock.now_ms());
-        let mut moved = self.return_queue(LeftBehind::ByOthers(&view.live)).await?;
+        let mut moved = self.return_queue(LeftBehind::ByOthers(&view.live), until).await?;
         for (node, at) in joined {
-            moved += self.return_queue(LeftBehind::ByEarlierProcess(node, at)).await?;
+            moved += self.return_queue(LeftBehind::ByEarlierProcess(node, at), until).await?;
         }
         if moved > 0 {
             METRICS.reclaimed.add(moved as u64);
@@ -185,8 +186,8 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         Ok(moved)
     }
 
-    async fn return_queue(&self, queue: LeftBehind<'_>) -> Result<usize> {
-        let (mut due, mut moved) = (DueRange::ALL, 0);
+    async fn return_queue(&self, queue: LeftBehind<'_>, until: i64) -> Result<usize> {
+        let (mut due, mut moved) = (DueRange::until(until), 0);
         loop {
             let mut runs = match queue {
                 LeftBehind::ByOthers(live) => self.store.queued_of_others(live, due, BATCH_MAX as u64).await?,
@@ -212,25 +213,26 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     }
 
     /// Runs that their executor, alive and heard here, does not have: those that should have begun of late in each round,
-    /// older ones in turn.
-    async fn never_accepted(&self, live: &[NodeId]) -> Result<usize> {
+    /// older ones in turn. Of those that are not due yet what nodes other than `live` dispatched, as far as it looks for such.
+    async fn never_accepted(&self, live: &[NodeId], of_nodes: Option<i64>) -> Result<usize> {
         let now = self.clock.now_ms();
         let executors = self.registry.heard_since(now - self.settings.offline_after_ms);
         if executors.is_empty() {
             return Ok(0);
         }
-        let fresh_from = now - FRESH_MS;
+        let (fresh_from, due_before) = (now - FRESH_MS, now - QUIET_MS);
+        let until = of_nodes.unwrap_or(due_before);
         let fresh = Suspects {
             executors,
             except: Vec::new(),
-            due_before: now - QUIET_MS,
+            due_before,
             or_not_by: live.to_vec(),
-            until: i64::MAX,
+            until,
             after: (fresh_from, LogId::NONE),
             limit: self.settings.page_rows,
         };
         let from = self.rounds.old_from();
-        let end = self.store.held_after(from, self.settings.page_rows).await?.filter(|end| *end < fresh_from);
+        let end = self.store.held_after(from, fresh_from, self.settings.page_rows).await?;
         // All of one instant: the next part begins behind it.
         let until = end.map_or(fresh_from, |end| end + 1);
         let old = Suspects { after: (from, LogId::NONE), until, ..fresh.clone() };
@@ -290,13 +292,13 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     }
 
     /// Runs of executors that are no longer online.
-    async fn end_of_executors(&self) -> Result<usize> {
+    async fn end_of_executors(&self, until: i64) -> Result<usize> {
         let mut suspects = Suspects {
             executors: Vec::new(),
             except: self.registry.ids(),
             due_before: i64::MAX,
             or_not_by: Vec::new(),
-            until: i64::MAX,
+            until,
             after: FROM_THE_FIRST,
             limit: self.settings.page_rows,
         };

@@ -1,6 +1,6 @@
 //! Which of the reaper's questions a round asks. What asks for all rows of a state is asked while there is a reason to:
-//! nodes or executors have just come or gone, or the last answer was not the last word. And now and then in any case: a node
-//! can die with what only it knew.
+//! nodes or executors have just come or gone, or the last answer was not the last word. And now and then in any case, of what is
+//! due: a node can die with what only it knew. Most rows are of runs that are about to start, and they are well.
 
 use crate::domain::NodeId;
 use crate::store::{FROM_THE_FIRST, Place};
@@ -13,13 +13,13 @@ pub(super) const WATCH_MS: i64 = 60_000;
 /// Without a reason, every so many rounds.
 const SELDOM: u64 = 5;
 
-/// What a round looks at besides what should have started of late.
+/// What a round looks at besides what should have started of late: what is due before these instants, ms; nothing if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Looks {
     /// At what nodes that are gone have left, and at what is to be repeated for them.
-    pub at_nodes: bool,
+    pub of_nodes: Option<i64>,
     /// At what executors that are gone had.
-    pub at_executors: bool,
+    pub of_executors: Option<i64>,
 }
 
 /// The rounds so far.
@@ -76,9 +76,10 @@ impl Rounds {
         }
         let is_turn = state.done.is_multiple_of(SELDOM);
         let lately = |at: Option<i64>| at.is_some_and(|at| (at..=at + WATCH_MS).contains(&now));
+        let look = |has_reason: bool| if has_reason { Some(i64::MAX) } else { Some(now).filter(|_| is_turn) };
         Looks {
-            at_nodes: is_turn || lately(state.nodes_changed_at),
-            at_executors: is_turn || lately(state.executors_changed_at) || state.has_orphans,
+            of_nodes: look(lately(state.nodes_changed_at)),
+            of_executors: look(lately(state.executors_changed_at) || state.has_orphans),
         }
     }
 
@@ -122,32 +123,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_asked_after_a_change_and_seldom_without_one() {
+    fn everything_is_asked_after_a_change_and_what_is_due_seldom_without_one() {
+        const ALL: Option<i64> = Some(i64::MAX);
         let rounds = Rounds::default();
         let round = |live: &[i64], departures, now| {
             let joined: Vec<_> = live.iter().map(|node| (NodeId(*node), 0)).collect();
             let looks = rounds.begin(&joined, departures, now);
             rounds.end(true);
-            (looks.at_nodes, looks.at_executors)
+            looks
         };
+        let both = |until| Looks { of_nodes: until, of_executors: until };
         let calm = WATCH_MS + 1;
-        assert_eq!(round(&[1, 2], 7, 0), (true, true), "the first");
-        assert_eq!(round(&[1, 2], 7, WATCH_MS), (true, true), "still lately");
+        assert_eq!(round(&[1, 2], 7, 0), both(ALL), "the first");
+        assert_eq!(round(&[1, 2], 7, WATCH_MS), both(ALL), "still lately");
         let asked: Vec<_> = (0..10).map(|_| round(&[1, 2], 7, calm)).collect();
-        assert_eq!(asked.iter().filter(|looks| **looks == (true, true)).count(), 2);
-        assert_eq!(asked.iter().filter(|looks| **looks == (false, false)).count(), 8);
+        assert_eq!(asked.iter().filter(|looks| **looks == both(Some(calm))).count(), 2);
+        assert_eq!(asked.iter().filter(|looks| **looks == both(None)).count(), 8);
         // Of the rounds after a change, each asks; of what did not change, it is asked as seldom as before.
         let five = |live: &[i64], departures, now| {
-            let asked: Vec<_> = (0..5).map(|_| round(live, departures, now)).collect();
-            let count = |which: fn(&(bool, bool)) -> bool| asked.iter().filter(|looks| which(looks)).count();
-            (count(|looks| looks.0), count(|looks| looks.1))
+            let looks: Vec<_> = (0..5).map(|_| round(live, departures, now)).collect();
+            let count = |asked: &dyn Fn(&Looks) -> Option<i64>| {
+                [ALL, Some(now)].map(|of| looks.iter().filter(|looks| asked(looks) == of).count())
+            };
+            (count(&|looks| looks.of_nodes), count(&|looks| looks.of_executors))
         };
-        assert_eq!(five(&[1], 7, calm), (5, 1), "a node has gone");
-        assert_eq!(five(&[1], 7, 3 * calm), (1, 1));
-        assert_eq!(five(&[1], 8, 3 * calm), (1, 5), "an executor has gone");
-        assert_eq!(five(&[1], 8, 5 * calm), (1, 1));
+        assert_eq!(five(&[1], 7, calm), ([5, 0], [0, 1]), "a node has gone");
+        assert_eq!(five(&[1], 7, 3 * calm), ([0, 1], [0, 1]));
+        assert_eq!(five(&[1], 8, 3 * calm), ([0, 1], [5, 0]), "an executor has gone");
+        assert_eq!(five(&[1], 8, 5 * calm), ([0, 1], [0, 1]));
         rounds.orphans_left(true);
-        assert_eq!(five(&[1], 8, 5 * calm), (1, 5), "nothing could be said of its runs");
+        assert_eq!(five(&[1], 8, 5 * calm), ([0, 1], [5, 0]), "nothing could be said of its runs");
     }
 
     #[test]
@@ -155,7 +160,7 @@ mod tests {
         let rounds = Rounds::default();
         for _ in 0..3 {
             let looks = rounds.begin(&[(NodeId(1), 0)], 0, 0);
-            assert!(looks.at_nodes && looks.at_executors);
+            assert!(looks.of_nodes.is_some() && looks.of_executors.is_some());
             rounds.end(false);
         }
         assert_eq!(rounds.lock().done, 0);

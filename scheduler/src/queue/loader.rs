@@ -227,7 +227,7 @@ impl<S: ClaimStore + DispatchStore + PlanStore + ?Sized> Loader<S> {
     /// its tenant has its share under way.
     async fn look_for_lost_rows(&self, now: i64) -> Result<()> {
         let (from, overdue) = (self.looked_until.load(Ordering::Relaxed), now - OVERDUE_MS - 1);
-        let end = self.store.held_after(from, LOOK_MAX).await?.filter(|end| *end < overdue);
+        let end = self.store.held_after(from, overdue, LOOK_MAX).await?;
         // All of one instant: the next part begins behind it.
         let part = DueRange { after: from.saturating_sub(1), until: end.unwrap_or(overdue) };
         let late = self.store.queued_of(self.membership.id(), part, OVERDUE_MAX).await?;

@@ -4,6 +4,7 @@ use super::dialect::{Dialect, Kind};
 use super::row::from_row;
 use super::rows::DISPATCHED_COLUMNS;
 use super::sql::{CANCELLED, DISPATCHED, FAILED, HELD, ID, REVOCATIONS, SUCCEEDED};
+use super::template::Template;
 use super::values::{clean, list, to_json};
 use super::{DispatchedRun, OutcomeStore, Place, Result, SqlStore, Suspect, Suspects};
 use crate::domain::{ExecutorId, LogId, Owner, Reason, Status};
@@ -12,8 +13,10 @@ use async_trait::async_trait;
 use carillon_protocol::RunResult;
 
 statements!(
-    SUCCEED = |d| succeed(d, SUCCESS, "NULL"),
-    SUCCEED_WITH_OUTPUT = |d| succeed(d, SUCCESS_WITH_OUTPUT, "v.n_output"),
+    SUCCEED = |d| succeed(d, SUCCESS, "NULL", ""),
+    SUCCEED_WITH_OUTPUT = |d| succeed(d, SUCCESS_WITH_OUTPUT, "v.n_output", ""),
+    SUCCEED_WHOLE = |d| succeed(d, SUCCESS, "NULL", WHOLE),
+    SUCCEED_WHOLE_WITH_OUTPUT = |d| succeed(d, SUCCESS_WITH_OUTPUT, "v.n_output", WHOLE),
     RUNS = |d| format!("SELECT {DISPATCHED_COLUMNS} FROM {} task_log l ON l.id = v.n_id", d.batch(1, ID)),
     RUNS_SCOPED = |d| format!(
         "SELECT {DISPATCHED_COLUMNS} FROM {} task_log l ON l.id = v.n_id AND +l.tenant_id = {{2}} AND +l.app_id = {{3}}",
@@ -43,13 +46,13 @@ statements!(
     SETTLE_PARENTS = settle_parents,
     OPEN_PARENTS = |d| format!(
         "SELECT l.due_time, l.id FROM task_log l WHERE {} AND l.shard_index = -1 AND \
-         l.dispatched_at < {{1}} AND l.due_time >= {{2}} AND (l.due_time > {{2}} OR l.id > {{3}}) \
+         l.dispatched_at < {{1}} AND l.due_time >= {{2}} AND l.due_time < {{5}} AND (l.due_time > {{2}} OR l.id > {{3}}) \
          ORDER BY l.due_time, l.id LIMIT {{4}}",
         is_dispatched(d)
     ),
     STOPPING = |d| format!(
         "SELECT {DISPATCHED_COLUMNS} FROM task_log l WHERE {} AND l.stopping <> '' AND \
-         l.shard_index >= 0 AND l.due_time >= {{1}} AND (l.due_time > {{1}} OR l.id > {{2}}) \
+         l.shard_index >= 0 AND l.due_time >= {{1}} AND l.due_time < {{4}} AND (l.due_time > {{1}} OR l.id > {{2}}) \
          ORDER BY l.due_time, l.id LIMIT {{3}}",
         is_dispatched(d)
     ),
@@ -75,7 +78,10 @@ const SUCCESS_WITH_OUTPUT: &[(&str, Kind)] = &[
     ("output", Kind::Text),
 ];
 
-fn succeed(d: Dialect, columns: &[(&str, Kind)], output: &str) -> String {
+/// No shards: their end ends nothing else.
+const WHOLE: &str = " AND +l.parent_id = 0";
+
+fn succeed(d: Dialect, columns: &[(&str, Kind)], output: &str, which: &str) -> String {
     d.update_rows(
         "task_log",
         &format!(
@@ -86,7 +92,7 @@ fn succeed(d: Dialect, columns: &[(&str, Kind)], output: &str) -> String {
         columns,
         &format!(
             "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = {DISPATCHED} AND +l.tenant_id = {{2}} AND \
-             +l.app_id = {{3}}"
+             +l.app_id = {{3}}{which}"
         ),
     )
 }
@@ -141,25 +147,11 @@ fn settle_parents(d: Dialect) -> String {
 #[async_trait]
 impl OutcomeStore for SqlStore {
     async fn succeed(&self, owner: Owner, results: &[&RunResult]) -> Result<u64> {
-        const ACTION: &str = "record successes";
-        if results.is_empty() {
-            return Ok(0);
-        }
-        let values = |rows: String| [rows.into(), owner.tenant_id.into(), owner.app_id.into()];
-        let moved = if results.iter().all(|result| result.output.is_empty()) {
-            let row = |result: &&RunResult| (result.log, result.attempt, result.started_at, result.finished_at);
-            let rows = to_json(ACTION, &results.iter().map(row).collect::<Vec<_>>())?;
-            self.execute(ACTION, &SUCCEED, values(rows)).await?
-        } else {
-            let row = |result: &&RunResult| {
-                let output = (!result.output.is_empty()).then(|| clean(&result.output));
-                (result.log, result.attempt, result.started_at, result.finished_at, output)
-            };
-            let rows = to_json(ACTION, &results.iter().map(row).collect::<Vec<_>>())?;
-            self.execute(ACTION, &SUCCEED_WITH_OUTPUT, values(rows)).await?
-        };
-        RUNS_ENDED.add([(owner.app_id, Status::Succeeded, Reason::None, moved)].into_iter());
-        Ok(moved)
+        self.succeed_by([&SUCCEED, &SUCCEED_WITH_OUTPUT], owner, results).await
+    }
+
+    async fn succeed_whole(&self, owner: Owner, results: &[&RunResult]) -> Result<u64> {
+        self.succeed_by([&SUCCEED_WHOLE, &SUCCEED_WHOLE_WITH_OUTPUT], owner, results).await
     }
 
     async fn runs(&self, owner: Option<Owner>, ids: &[LogId]) -> Result<Vec<DispatchedRun>> {
@@ -210,13 +202,13 @@ impl OutcomeStore for SqlStore {
         self.execute(ACTION, &SETTLE_PARENTS, [ids.into(), now.into()]).await
     }
 
-    async fn open_parents(&self, before: i64, after: Place, limit: u64) -> Result<Vec<Place>> {
-        let values = [before.into(), after.0.into(), after.1.into(), limit.into()];
+    async fn open_parents(&self, before: i64, until: i64, after: Place, limit: u64) -> Result<Vec<Place>> {
+        let values = [before.into(), after.0.into(), after.1.into(), limit.into(), until.into()];
         self.query("read open sharded runs", &OPEN_PARENTS, values).await
     }
 
-    async fn stopping(&self, after: Place, limit: u64) -> Result<Vec<DispatchedRun>> {
-        let values = [after.0.into(), after.1.into(), limit.into()];
+    async fn stopping(&self, until: i64, after: Place, limit: u64) -> Result<Vec<DispatchedRun>> {
+        let values = [after.0.into(), after.1.into(), limit.into(), until.into()];
         self.query("read runs that must stop", &STOPPING, values).await
     }
 
@@ -243,5 +235,34 @@ impl OutcomeStore for SqlStore {
             which.until.into(),
         ];
         self.query(ACTION, sql, values).await
+    }
+}
+
+impl SqlStore {
+    async fn succeed_by(
+        &self,
+        [plain, with_output]: [&'static Template; 2],
+        owner: Owner,
+        results: &[&RunResult],
+    ) -> Result<u64> {
+        const ACTION: &str = "record successes";
+        if results.is_empty() {
+            return Ok(0);
+        }
+        let values = |rows: String| [rows.into(), owner.tenant_id.into(), owner.app_id.into()];
+        let moved = if results.iter().all(|result| result.output.is_empty()) {
+            let row = |result: &&RunResult| (result.log, result.attempt, result.started_at, result.finished_at);
+            let rows = to_json(ACTION, &results.iter().map(row).collect::<Vec<_>>())?;
+            self.execute(ACTION, plain, values(rows)).await?
+        } else {
+            let row = |result: &&RunResult| {
+                let output = (!result.output.is_empty()).then(|| clean(&result.output));
+                (result.log, result.attempt, result.started_at, result.finished_at, output)
+            };
+            let rows = to_json(ACTION, &results.iter().map(row).collect::<Vec<_>>())?;
+            self.execute(ACTION, with_output, values(rows)).await?
+        };
+        RUNS_ENDED.add([(owner.app_id, Status::Succeeded, Reason::None, moved)].into_iter());
+        Ok(moved)
     }
 }

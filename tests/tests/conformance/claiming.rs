@@ -207,13 +207,16 @@ async fn what_is_held_is_paged(world: World) {
     let runs = world.runs(5).await;
     let claimed = world.store.claim(NodeId(1), runs[..3].to_vec(), world.now).await.unwrap();
     let dispatched = world.dispatched(2, runs[3..4].to_vec(), 7).await;
-    let after = async |from, rows| world.store.held_after(from, rows).await.unwrap();
+    let after = async |from, rows| world.store.held_after(from, i64::MAX, rows).await.unwrap();
     for (rows, run) in claimed.iter().chain(&dispatched).enumerate() {
         assert_eq!(after(i64::MIN, rows as u64).await, Some(run.due_time), "{rows}");
     }
     assert_eq!(after(i64::MIN, 4).await, None, "what nobody has is not counted");
     assert_eq!(after(runs[1].due_time, 1).await, Some(runs[2].due_time));
     assert_eq!(after(runs[3].due_time + 1, 0).await, None);
+    let before = async |until| world.store.held_after(i64::MIN, until, 1).await.unwrap();
+    assert_eq!(before(runs[1].due_time).await, None, "what is due then counts no more");
+    assert_eq!(before(runs[1].due_time + 1).await, Some(runs[1].due_time));
     world.moved(&dispatched[0], Status::Failed, Reason::HandlerFailed).await;
     assert_eq!(after(i64::MIN, 3).await, None, "nor what has ended");
 }

@@ -128,7 +128,7 @@ async fn suspects_are_those_of_executors_due_before_or_of_dead_nodes(world: Worl
     assert_eq!(ask(Suspects { until: at_8[1].due_time, ..dead_too }).await, [both[0], both[2]], "in any case");
 
     // The parent is held, too, as is what is queued.
-    let due = async |from, rows| world.store.held_after(from, rows).await.unwrap();
+    let due = async |from, rows| world.store.held_after(from, i64::MAX, rows).await.unwrap();
     let mut times: Vec<i64> = at_7.iter().chain(&at_8).map(|run| run.due_time).collect();
     times.extend([parent.due_time, parent.due_time, runs[4].due_time]);
     times.sort_unstable();

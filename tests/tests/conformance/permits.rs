@@ -294,13 +294,13 @@ async fn a_stop_is_noted_once_and_found_until_the_run_has_ended(world: World) {
     assert_eq!(noted(&dispatched[0], Reason::CancelledManually).await, 1);
     assert_eq!(noted(&dispatched[0], Reason::CancelledManually).await, 1, "as after an error");
     assert_eq!(noted(&dispatched[0], Reason::Covered).await, 0, "another reason comes too late");
-    let stopping = world.store.stopping(FROM_THE_FIRST, 10).await.unwrap();
+    let stopping = world.store.stopping(i64::MAX, FROM_THE_FIRST, 10).await.unwrap();
     let seen: BTreeSet<_> =
         stopping.iter().map(|dispatched| (dispatched.run.id, dispatched.stopping, dispatched.run.version)).collect();
     assert_eq!(seen, BTreeSet::from([(dispatched[0].id, Reason::CancelledManually, dispatched[0].version + 1)]));
     let done = success(&dispatched[0], 1);
     assert_eq!(world.store.succeed(world.owner, &[&done]).await.unwrap(), 1, "it ended well before");
-    assert!(world.store.stopping(FROM_THE_FIRST, 10).await.unwrap().is_empty());
+    assert!(world.store.stopping(i64::MAX, FROM_THE_FIRST, 10).await.unwrap().is_empty());
     assert_eq!(world.row(&dispatched[0]).await.dispatched.stopping, Reason::None);
 }
 

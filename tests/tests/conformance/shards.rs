@@ -4,6 +4,7 @@ use crate::fixture::{World, edit, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use carillon::store::{DispatchedRun, FROM_THE_FIRST, OutcomeStore as _, Place, SqlStore, StoreErrorKind, Writer};
+use carillon_protocol::RunResult;
 
 cases!(
     shards_are_dispatched_all_or_none,
@@ -11,6 +12,7 @@ cases!(
     a_shard_that_cannot_be_written_leaves_the_parent_queued,
     open_parents_and_runs_that_must_stop_come_page_by_page,
     a_parent_settles_once_all_its_shards_have_ended,
+    whole_runs_succeed_without_shards_beside_them,
     one_bad_shard_fails_the_parent,
     a_parent_that_waited_ends_well_without_a_reason,
     a_parent_taken_over_makes_room_for_new_shards,
@@ -91,14 +93,19 @@ async fn open_parents_and_runs_that_must_stop_come_page_by_page(world: World) {
     let (mut open, mut told) = (Vec::new(), Vec::new());
     for page in [2, 2, 1, 0] {
         let after = |found: &[Place]| found.last().copied().unwrap_or(FROM_THE_FIRST);
-        let found = world.store.open_parents(world.now + 2, after(&open), 2).await.unwrap();
+        let found = world.store.open_parents(world.now + 2, i64::MAX, after(&open), 2).await.unwrap();
         assert_eq!(found.len(), page);
         open.extend(found);
-        let found = world.store.stopping(after(&told), 2).await.unwrap();
+        let found = world.store.stopping(i64::MAX, after(&told), 2).await.unwrap();
         assert_eq!(found.len(), page);
         told.extend(found.iter().map(|dispatched| (dispatched.run.due_time, dispatched.run.id)));
     }
+    let [first, last] = [parents[0].0, parents[4].0];
     assert_eq!((open, told), (parents, stopping));
+    for (until, found) in [(first, 0), (last + 1, 5)] {
+        assert_eq!(world.store.open_parents(world.now + 2, until, FROM_THE_FIRST, 9).await.unwrap().len(), found);
+        assert_eq!(world.store.stopping(until, FROM_THE_FIRST, 9).await.unwrap().len(), found);
+    }
 }
 
 async fn a_parent_settles_once_all_its_shards_have_ended(world: World) {
@@ -106,7 +113,7 @@ async fn a_parent_settles_once_all_its_shards_have_ended(world: World) {
     let shard_ids: Vec<LogId> = shards.iter().map(|shard| shard.id).collect();
     assert_eq!(world.store.parents_of(&shard_ids).await.unwrap(), [parent.id]);
     assert!(world.store.parents_of(&[parent.id]).await.unwrap().is_empty());
-    let open = async |before| world.store.open_parents(before, FROM_THE_FIRST, 10).await.unwrap();
+    let open = async |before| world.store.open_parents(before, i64::MAX, FROM_THE_FIRST, 10).await.unwrap();
     assert_eq!(open(world.now + 2).await, [(parent.due_time, parent.id)]);
     assert!(open(world.now + 1).await.is_empty());
 
@@ -122,6 +129,26 @@ async fn a_parent_settles_once_all_its_shards_have_ended(world: World) {
     assert_eq!((row.dispatched.run.status, row.dispatched.run.reason), (Status::Succeeded, Reason::None));
     assert_eq!((row.started_at, row.dispatched.finished_at), (parent.due_time + 1, parent.due_time + 2));
     assert!(open(world.now + 2).await.is_empty());
+}
+
+async fn whole_runs_succeed_without_shards_beside_them(world: World) {
+    let (_, shards) = expanded(&world, 1).await;
+    let runs = world.dispatched(1, world.runs(3).await, 7).await;
+    let told = RunResult { output: "told".to_owned(), ..success(&runs[1], 1) };
+    let silent = |run| RunResult { output: String::new(), ..success(run, 1) };
+    let [plain, shard] = [silent(&runs[0]), silent(&shards[0])];
+    assert_eq!(world.store.succeed_whole(world.owner, &[&plain, &shard]).await.unwrap(), 1);
+    assert_eq!(world.store.succeed_whole(world.owner, &[&plain, &told, &shard]).await.unwrap(), 1);
+    let of_another = success(&runs[2], 2);
+    assert_eq!(world.store.succeed_whole(world.owner, &[&of_another]).await.unwrap(), 0, "another attempt");
+    let mut found = Vec::new();
+    for run in runs.iter().chain(&shards) {
+        let row = world.row(run).await;
+        found.push((row.dispatched.run.status, row.output));
+    }
+    let (good, open) = (Status::Succeeded, Status::Dispatched);
+    let expected = [(good, ""), (good, "told"), (open, ""), (open, "")];
+    assert_eq!(found, expected.map(|(status, output)| (status, output.to_owned())));
 }
 
 async fn one_bad_shard_fails_the_parent(world: World) {

@@ -120,7 +120,7 @@ async fn a_stop_is_repeated_behind_those_that_reach_nobody(world: World, store: 
     let (_, canceller) = node(&world, store).await;
     let mut dropped = 0;
     for _ in 0..TURNS {
-        dropped += canceller.repeat_stops(PAGE).await.unwrap();
+        dropped += canceller.repeat_stops(i64::MAX, PAGE).await.unwrap();
         assert!(canceller.is_open(), "not all is said yet");
     }
     let end = world.row(held.last().unwrap()).await.dispatched.run;
@@ -131,7 +131,7 @@ async fn a_stop_is_repeated_behind_those_that_reach_nobody(world: World, store: 
         world.moved(&run, Status::Cancelled, Reason::CancelledManually).await;
     }
     for _ in 0..=TURNS {
-        canceller.repeat_stops(PAGE).await.unwrap();
+        canceller.repeat_stops(i64::MAX, PAGE).await.unwrap();
     }
     assert!(!canceller.is_open());
 }

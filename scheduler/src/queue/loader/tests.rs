@@ -103,8 +103,10 @@ impl ClaimStore for Rows {
         Ok(Vec::new())
     }
 
-    async fn held_after(&self, from: i64, rows: u64) -> Result<Option<i64>> {
-        let is_held = |run: &Run| matches!(run.status, Status::Queued | Status::Dispatched) && run.due_time >= from;
+    async fn held_after(&self, from: i64, until: i64, rows: u64) -> Result<Option<i64>> {
+        let is_held = |run: &Run| {
+            matches!(run.status, Status::Queued | Status::Dispatched) && (from..until).contains(&run.due_time)
+        };
         Ok(self.earliest(u64::MAX, is_held).get(rows as usize).map(|run| run.due_time))
     }
 }

@@ -79,6 +79,8 @@ pub trait OutcomeStore: Send + Sync {
     /// DISPATCHED → SUCCEEDED where the attempt is current, in the caller's scope. Answers how
     /// many rows moved; when fewer than asked, [`OutcomeStore::runs`] tells which.
     async fn succeed(&self, owner: Owner, results: &[&RunResult]) -> Result<u64>;
+    /// The same, of runs that are no shards of others.
+    async fn succeed_whole(&self, owner: Owner, results: &[&RunResult]) -> Result<u64>;
     /// These runs, in the caller's scope (`None`: the engine itself).
     async fn runs(&self, owner: Option<Owner>, ids: &[LogId]) -> Result<Vec<DispatchedRun>>;
     /// Records results that came too late to count.
@@ -88,12 +90,12 @@ pub trait OutcomeStore: Send + Sync {
     /// Ends those of these parents none of whose shards is open: SUCCEEDED when as many did as it had, CANCELLED when
     /// the parent was told to stop, else FAILED. Answers how many ended.
     async fn settle_parents(&self, parents: &[LogId], now: i64) -> Result<u64>;
-    /// DISPATCHED parents dispatched before `before` (ms), to sweep those whose settling was lost: the first behind `after`,
-    /// in their order.
-    async fn open_parents(&self, before: i64, after: Place, limit: u64) -> Result<Vec<Place>>;
-    /// DISPATCHED runs (no parents) that their executors must stop, or drop if they have not started: the first behind
-    /// `after`, in their order.
-    async fn stopping(&self, after: Place, limit: u64) -> Result<Vec<DispatchedRun>>;
+    /// DISPATCHED parents dispatched before `before` (ms) and due before `until` (ms), to sweep those whose settling was lost: the
+    /// first behind `after`, in their order.
+    async fn open_parents(&self, before: i64, until: i64, after: Place, limit: u64) -> Result<Vec<Place>>;
+    /// DISPATCHED runs (no parents) due before `until` (ms) that their executors must stop, or drop if they have not started: the
+    /// first behind `after`, in their order.
+    async fn stopping(&self, until: i64, after: Place, limit: u64) -> Result<Vec<DispatchedRun>>;
     /// Shards that have not ended and were not told to stop although their parent was; `stopping`
     /// is the parent's.
     async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>>;

@@ -116,6 +116,6 @@ pub trait ClaimStore: Send + Sync {
     /// Rows QUEUED for nodes other than `live`, earliest first.
     async fn queued_of_others(&self, live: &[NodeId], due: DueRange, limit: u64) -> Result<Vec<Run>>;
     /// The due time (ms) of the QUEUED or DISPATCHED run that has `rows` others from `from` (ms) on before it; none when there
-    /// are not so many.
-    async fn held_after(&self, from: i64, rows: u64) -> Result<Option<i64>>;
+    /// are not so many that are due before `until` (ms).
+    async fn held_after(&self, from: i64, until: i64, rows: u64) -> Result<Option<i64>>;
 }

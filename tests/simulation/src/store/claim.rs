@@ -101,11 +101,11 @@ impl ClaimStore for ModelStore {
         .await
     }
 
-    async fn held_after(&self, from: i64, rows: u64) -> Result<Option<i64>> {
+    async fn held_after(&self, from: i64, until: i64, rows: u64) -> Result<Option<i64>> {
         self.call("page what is held", |state, _| {
             let is_held = |row: &&LogRow| matches!(row.run.status, Status::Queued | Status::Dispatched);
-            let due = state.logs.values().filter(is_held).map(|row| row.run.due_time).filter(|due| *due >= from);
-            let mut due: Vec<i64> = due.collect();
+            let due = state.logs.values().filter(is_held).map(|row| row.run.due_time);
+            let mut due: Vec<i64> = due.filter(|due| (from..until).contains(due)).collect();
             due.sort_unstable();
             Ok(due.get(rows as usize).copied())
         })

@@ -17,6 +17,17 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
+    async fn succeed_whole(&self, owner: Owner, results: &[&RunResult]) -> Result<u64> {
+        self.call("succeed whole runs", |state, at| {
+            let is_whole = |state: &State, result: &RunResult| {
+                state.logs.get(&LogId(result.log)).is_some_and(|row| row.run.parent_id.is_none())
+            };
+            let moves = |result: &&&RunResult| is_whole(state, result) && state.succeed_one(owner, result, at);
+            Ok(results.iter().filter(moves).count() as u64)
+        })
+        .await
+    }
+
     async fn runs(&self, owner: Option<Owner>, ids: &[LogId]) -> Result<Vec<DispatchedRun>> {
         self.call("read runs", |state, _| {
             let ids: BTreeSet<LogId> = ids.iter().copied().collect();
@@ -62,10 +73,11 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
-    async fn open_parents(&self, before: i64, after: Place, limit: u64) -> Result<Vec<Place>> {
+    async fn open_parents(&self, before: i64, until: i64, after: Place, limit: u64) -> Result<Vec<Place>> {
         self.call("read open parents", |state, _| {
             let open = state.logs.values().filter(|row| {
-                row.run.status == Status::Dispatched && row.run.is_parent() && row.dispatched_at < before
+                let is_open = row.run.status == Status::Dispatched && row.run.is_parent();
+                is_open && row.dispatched_at < before && row.run.due_time < until
             });
             let mut open: Vec<Place> = open.map(|row| place(&row.run)).filter(|place| *place > after).collect();
             open.sort_unstable();
@@ -75,12 +87,12 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
-    async fn stopping(&self, after: Place, limit: u64) -> Result<Vec<DispatchedRun>> {
+    async fn stopping(&self, until: i64, after: Place, limit: u64) -> Result<Vec<DispatchedRun>> {
         self.call("read stopping", |state, _| {
             let stopping = state.logs.values().filter(|row| {
                 row.run.status == Status::Dispatched && row.stopping != Reason::None && !row.run.is_parent()
             });
-            let behind = stopping.filter(|row| place(&row.run) > after);
+            let behind = stopping.filter(|row| place(&row.run) > after && row.run.due_time < until);
             let mut found: Vec<DispatchedRun> = behind.map(super::LogRow::dispatched).collect();
             found.sort_by_key(|dispatched| place(&dispatched.run));
             found.truncate(limit as usize);

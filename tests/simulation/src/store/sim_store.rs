@@ -148,7 +148,7 @@ either! {
         change expire_unclaimed(node: NodeId, ends: &[UnclaimedEnd], now: i64) -> HashSet<LogId>;
         ask queued_before(node: NodeId, at: i64, due: DueRange, limit: u64) -> Vec<Run>;
         ask queued_of_others(live: &[NodeId], due: DueRange, limit: u64) -> Vec<Run>;
-        ask held_after(from: i64, rows: u64) -> Option<i64>;
+        ask held_after(from: i64, until: i64, rows: u64) -> Option<i64>;
     }
     DispatchStore {
         change dispatch(node: NodeId, items: &[RunDispatch]) -> HashSet<LogId>;
@@ -170,12 +170,13 @@ either! {
     }
     OutcomeStore {
         change succeed(owner: Owner, results: &[&RunResult]) -> u64;
+        change succeed_whole(owner: Owner, results: &[&RunResult]) -> u64;
         ask runs(owner: Option<Owner>, ids: &[LogId]) -> Vec<DispatchedRun>;
         change record_stale(executor_id: ExecutorId, results: &[&RunResult], ids: &[i64], now: i64) -> ();
         ask parents_of(ids: &[LogId]) -> Vec<LogId>;
         change settle_parents(parents: &[LogId], now: i64) -> u64;
-        ask open_parents(before: i64, after: Place, limit: u64) -> Vec<Place>;
-        ask stopping(after: Place, limit: u64) -> Vec<DispatchedRun>;
+        ask open_parents(before: i64, until: i64, after: Place, limit: u64) -> Vec<Place>;
+        ask stopping(until: i64, after: Place, limit: u64) -> Vec<DispatchedRun>;
         ask shards_to_stop(limit: u64) -> Vec<DispatchedRun>;
         ask suspects(which: &Suspects) -> Vec<Suspect>;
     }

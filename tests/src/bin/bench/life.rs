@@ -246,7 +246,7 @@ impl Cluster {
                 due_time: run.due_time,
             };
             let results: Vec<RunResult> = runs.iter().map(result).collect();
-            let moved = store.succeed(self.owner, &results.iter().collect::<Vec<_>>()).await?;
+            let moved = store.succeed_whole(self.owner, &results.iter().collect::<Vec<_>>()).await?;
             ensure!(moved == runs.len() as u64, "{moved} of {} runs succeeded", runs.len());
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::server::Server;
 use crate::tenants;
 use anyhow::{Context, Result, bail, ensure};
 use carillon_tests::process::{Process, bound};
-use carillon_tests::{Api, App, folder, port};
+use carillon_tests::{Api, App, folder, now_ms, port};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -65,6 +65,8 @@ pub struct Stand {
     /// Of every node.
     urls: Vec<String>,
     node: Process,
+    /// When the youngest node started, epoch ms.
+    joined_at: i64,
     more_nodes: Vec<Process>,
     executor: Option<Executor>,
     /// One, or one of each tenant.
@@ -108,6 +110,7 @@ impl Stand {
             ahead_s,
             urls: vec![url],
             node,
+            joined_at: now_ms(),
             more_nodes: Vec::new(),
             executor: None,
             apps: vec![app],
@@ -137,6 +140,7 @@ impl Stand {
         self.api = Api::with_token(&url, TOKEN);
         self.urls[0] = url;
         self.node = node;
+        self.joined_at = now_ms();
         Ok(())
     }
 
@@ -150,6 +154,7 @@ impl Stand {
         let (node, url) = start_node(bench, &self.database, self.ahead_s).await?;
         self.urls.push(url);
         self.more_nodes.push(node);
+        self.joined_at = now_ms();
         Ok(())
     }
 
@@ -195,6 +200,11 @@ impl Stand {
     /// How many executors have registered so far.
     async fn registrations(&self) -> Result<i64> {
         self.database.number("SELECT COUNT(*) FROM executor").await
+    }
+
+    /// When the youngest node started, epoch ms.
+    pub fn joined_at(&self) -> i64 {
+        self.joined_at
     }
 
     /// The address of the first node.

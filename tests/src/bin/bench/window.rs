@@ -98,7 +98,10 @@ impl Observed {
     }
 }
 
-/// Waits until logs are written as far ahead as they should be and fires flow; `false` when
+/// So long after a node has started it looks more closely for what others left behind, ms (`WATCH_MS` of the reaper, and a round).
+const WATCHFUL_MS: i64 = 65_000;
+
+/// Waits until logs are written as far ahead as they should be, fires flow, and nodes have been there for a while; `false` when
 /// that does not happen.
 async fn warm_up(stand: &Stand, plan: Plan, first: i64) -> Result<bool> {
     let ahead_full = i64::from(plan.ahead_s) * 1_000;
@@ -109,7 +112,8 @@ async fn warm_up(stand: &Stand, plan: Plan, first: i64) -> Result<bool> {
         let ahead = ahead_ms(stand).await?;
         let now = now_ms();
         let open = if now > first { backlog(stand, now).await? } else { 0 };
-        if now >= first + 5_000 && ahead >= ahead_due && open <= i64::from(plan.rate) {
+        let is_calm = now >= (first + 5_000).max(stand.joined_at() + WATCHFUL_MS);
+        if is_calm && ahead >= ahead_due && open <= i64::from(plan.rate) {
             return Ok(true);
         }
         if now > first + patience {

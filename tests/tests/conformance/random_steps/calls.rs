@@ -28,6 +28,7 @@ pub enum Call {
     Dispatch(NodeId, Vec<RunDispatch>),
     DispatchShards(NodeId, Run, Vec<Run>, i64),
     Succeed(Owner, Vec<RunResult>),
+    SucceedWhole(Owner, Vec<RunResult>),
     Change(Vec<Transition>),
     NoteStop(Vec<(LogId, i64)>, Reason),
     /// With ids for what is written.
@@ -100,6 +101,9 @@ impl Call {
             Self::Succeed(owner, results) => {
                 store.succeed(*owner, &results.iter().collect::<Vec<_>>()).await.map(Answer::Count)
             }
+            Self::SucceedWhole(owner, results) => {
+                store.succeed_whole(*owner, &results.iter().collect::<Vec<_>>()).await.map(Answer::Count)
+            }
             Self::Change(changes) => store.change(changes).await.map(logs),
             Self::NoteStop(runs, reason) => store.note_stop(runs, *reason).await.map(logs),
             Self::ProcessOutbox(ended, ids, now) => followed(store.as_ref(), ended, ids, *now).await,
@@ -135,6 +139,7 @@ impl Call {
             Self::Claim(node, runs, at) => each(&runs, |runs| Self::Claim(node, runs, at)),
             Self::Dispatch(node, items) => each(&items, |items| Self::Dispatch(node, items)),
             Self::Succeed(owner, results) => each(&results, |results| Self::Succeed(owner, results)),
+            Self::SucceedWhole(owner, results) => each(&results, |results| Self::SucceedWhole(owner, results)),
             Self::Change(changes) => each(&changes, Self::Change),
             Self::ExpireUnclaimed(ends, at) => each(&ends, |ends| Self::ExpireUnclaimed(ends, at)),
             Self::Release(ids) => each(&ids, Self::Release),

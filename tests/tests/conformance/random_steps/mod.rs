@@ -186,11 +186,12 @@ impl Twins {
                 let Some(parent) = parents.get(pick % parents.len().max(1)) else { return Vec::new() };
                 vec![Call::DispatchShards(*node, parent.clone(), self.model.shards_of(parent, *total), at)]
             }
-            Step::Succeed { pick, older, stranger } => {
+            Step::Succeed { pick, older, stranger, whole } => {
                 let runs = self.some_without_parents(*pick, false).await;
                 let app_id = AppId(self.model.owner.app_id.0 + i64::from(*stranger));
                 let results = runs.iter().map(|run| success(run, run.attempt - older)).collect();
-                vec![Call::Succeed(Owner { app_id, ..self.model.owner }, results)]
+                let call = if *whole { Call::SucceedWhole } else { Call::Succeed };
+                vec![call(Owner { app_id, ..self.model.owner }, results)]
             }
             Step::Transition { pick, to, reason, stale } => {
                 let runs = self.some(*pick, false).await;

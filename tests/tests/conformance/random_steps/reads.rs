@@ -23,10 +23,10 @@ pub async fn reads(world: &World, tasks: Tasks, runs: &[Run], at: i64) -> Vec<St
         told("queued for others", &store.queued_of_others(&[NodeId(1)], DueRange::ALL, ALL).await.unwrap()),
         told("overdue", &store.overdue(&tasks.map(|task| (task, NOW)), past, ALL).await.unwrap()),
         told("holders", &store.holders(&tasks).await.unwrap()),
-        told("stopping", &store.stopping(FROM_THE_FIRST, ALL).await.unwrap()),
+        told("stopping", &store.stopping(past, FROM_THE_FIRST, ALL).await.unwrap()),
         told("shards to stop", &store.shards_to_stop(ALL).await.unwrap()),
-        told("open parents", &store.open_parents(at, FROM_THE_FIRST, ALL).await.unwrap()),
-        told("held", store.held_after(NOW, 2).await.unwrap().as_slice()),
+        told("open parents", &store.open_parents(at, past, FROM_THE_FIRST, ALL).await.unwrap()),
+        told("held", store.held_after(NOW, past, 2).await.unwrap().as_slice()),
         told("uses", &store.uses(&tasks).await.unwrap()),
         told("backfills", &store.open_backfills(BackfillId(0), ALL).await.unwrap()),
     ];

@@ -19,7 +19,7 @@ pub enum Step {
     NoteWaits { pick: u64, stale: bool },
     RunDispatch { node: NodeId, pick: u64, executor: i64, stale: bool },
     DispatchShards { node: NodeId, pick: usize, total: i32 },
-    Succeed { pick: u64, older: i32, stranger: bool },
+    Succeed { pick: u64, older: i32, stranger: bool, whole: bool },
     Transition { pick: u64, to: usize, reason: usize, stale: bool },
     NoteStop { pick: u64, stale: bool },
     ProcessOutbox { pick: u64 },
@@ -101,7 +101,8 @@ fn carried_out() -> impl Strategy<Value = Step> {
         4 => (node(), pick(), 7i64..9, stale())
             .prop_map(|(node, pick, executor, stale)| Step::RunDispatch { node, pick, executor, stale }),
         2 => (node(), any::<usize>(), 1i32..4).prop_map(|(node, pick, total)| Step::DispatchShards { node, pick, total }),
-        4 => (pick(), 0i32..2, stale()).prop_map(|(pick, older, stranger)| Step::Succeed { pick, older, stranger }),
+        4 => (pick(), 0i32..2, stale(), any::<bool>())
+            .prop_map(|(pick, older, stranger, whole)| Step::Succeed { pick, older, stranger, whole }),
         4 => (pick(), any::<usize>(), 0..REASONS.len(), stale())
             .prop_map(|(pick, to, reason, stale)| Step::Transition { pick, to, reason, stale }),
         1 => (pick(), stale()).prop_map(|(pick, stale)| Step::NoteStop { pick, stale }),
