@@ -200,7 +200,8 @@ impl Nodes {
         Ok(second)
     }
 
-    /// Every trusted reply that contains the time feeds the clock.
+    /// Every trusted reply that contains the time feeds the clock; a success with a body of its
+    /// own (results) does not.
     fn learn_time(&self, believed: &Believed) {
         if let Some(data) = &believed.reply.data
             && let Ok(time) = Time::deserialize(data)

@@ -256,7 +256,7 @@ impl TestNode {
                 if mode != Mode::Forged {
                     state.results.extend(message.results);
                 }
-                ok(&ResultsAck { verdicts, cluster_time_us: None })
+                ok(&ResultsAck { verdicts })
             }
             _ => (Code::NotFound, Value::Null),
         }

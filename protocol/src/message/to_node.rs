@@ -238,10 +238,6 @@ pub enum RunStatus {
 pub struct ResultsAck {
     /// In the order of the request.
     pub verdicts: Vec<Verdict>,
-    /// Cluster clock when the node answered, epoch µs: results come often, and the latest reading is the best. Nodes of 0.1
-    /// do not tell it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cluster_time_us: Option<i64>,
 }
 
 /// What the node did with a result.

@@ -172,7 +172,7 @@ impl<S: Store + 'static> ExecutorMessages<S> {
         }
         let verdicts = self.engine.ingestion.apply(owner, ExecutorId(message.executor_id), &message.results).await?;
         self.ended.notify(&self.engine);
-        Ok(ResultsAck { verdicts, cluster_time_us: Some(self.engine.clock.now_us()) })
+        Ok(ResultsAck { verdicts })
     }
 
     /// Returns runs that were never started to all nodes, with their due times.

@@ -82,6 +82,10 @@ impl<S: Store + 'static> ExecutorsDoor<S> {
                 self.unauthenticated.note(&caller, head, &Refusal::unproved(Code::Replayed, message.clone()));
                 Reply { code: Code::Replayed, msg: message, data: Some(self.time()) }
             }
+            // So may that of a process that comes after one that knew the time.
+            Err(Refused { code: Code::Conflict, message, .. }) => {
+                Reply { code: Code::Conflict, msg: message, data: Some(self.time()) }
+            }
             Err(Refused { code, message, data }) => Reply { code, msg: message, data },
         };
         seal(&reply, head, key)

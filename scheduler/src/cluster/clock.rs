@@ -65,9 +65,6 @@ pub trait Clock: Send + Sync {
 /// A reading that is older than this is taken again before anything is decided by it, ms: several looks.
 const STALE_MS: i64 = 5_000;
 
-/// How often it is asked in a look: the first question wakes everyone on its way, and the answer to the next is on its way for less time.
-const READINGS: usize = 2;
-
 /// The production clock.
 #[derive(Debug)]
 pub struct ClusterClock {
@@ -87,7 +84,7 @@ impl ClusterClock {
 
     /// The same over the clock of a given machine.
     pub async fn synchronised_over(machine: LocalClock, store: &dyn ClusterStore) -> Result<Self> {
-        const FIRST_LOOKS: usize = 3;
+        const FIRST_READINGS: usize = 5;
         let clock = Self {
             machine,
             database: RemoteClock::default(),
@@ -95,28 +92,10 @@ impl ClusterClock {
             times_set: AtomicU64::new(0),
             set_back_from: AtomicI64::new(0),
         };
-        for _ in 0..FIRST_LOOKS {
+        for _ in 0..FIRST_READINGS {
             clock.observe(store).await?;
         }
         Ok(clock)
-    }
-
-    /// One reading.
-    async fn read(&self, store: &dyn ClusterStore) -> Result<()> {
-        let sent = self.machine.now();
-        let remote_us = store.now_us().await?;
-        let received = self.machine.now();
-        let before_us = self.database.at(received);
-        self.database.observe(sent, received, remote_us);
-        self.read_us.fetch_max(sent.free_us, Ordering::Relaxed);
-        let Some((before_us, after_us)) = before_us.zip(self.database.at(received)) else { return Ok(()) };
-        if (after_us - before_us).abs() > CLOCK_STEP_MIN_MS * 1_000 {
-            self.times_set.fetch_add(1, Ordering::Relaxed);
-        }
-        if after_us < before_us - CLOCK_STEP_MIN_MS * 1_000 {
-            self.set_back_from.fetch_max(before_us.div_euclid(1_000), Ordering::Relaxed);
-        }
-        Ok(())
     }
 }
 
@@ -132,8 +111,18 @@ impl Clock for ClusterClock {
     }
 
     async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
-        for _ in 0..READINGS {
-            self.read(store).await?;
+        let sent = self.machine.now();
+        let remote_us = store.now_us().await?;
+        let received = self.machine.now();
+        let before_us = self.database.at(received);
+        self.database.observe(sent, received, remote_us);
+        self.read_us.fetch_max(sent.free_us, Ordering::Relaxed);
+        let Some((before_us, after_us)) = before_us.zip(self.database.at(received)) else { return Ok(()) };
+        if (after_us - before_us).abs() > CLOCK_STEP_MIN_MS * 1_000 {
+            self.times_set.fetch_add(1, Ordering::Relaxed);
+        }
+        if after_us < before_us - CLOCK_STEP_MIN_MS * 1_000 {
+            self.set_back_from.fetch_max(before_us.div_euclid(1_000), Ordering::Relaxed);
         }
         Ok(())
     }

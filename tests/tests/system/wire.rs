@@ -12,7 +12,7 @@ use carillon_tests::wait::when;
 use carillon_tests::wire::Request;
 use carillon_tests::{App, Executor, FakeExecutor, Kind, Node, Status, World, await_until, now_ms, now_us};
 use futures_util::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -350,6 +350,12 @@ async fn replays_at_another_node_or_after_a_restart_do_nothing(kind: Kind) {
         Code::Ok,
         "the leaver comes back"
     );
+    let next = Register { instance: "n".repeat(32), address: leaver.address.clone(), ..fake.description() };
+    let next = Request::new(&app, &a.url, "/openapi/executors/register", &next);
+    let slow = next.with(|request| request.timestamp -= 60_000).send().await;
+    assert_eq!(slow.code(), Code::Conflict, "a process after it comes with an older time");
+    let told: Value = serde_json::from_slice(&slow.body).unwrap();
+    assert!(slow.is_signed && told["data"]["cluster_time_us"].is_i64(), "it learns the time: {told}");
 
     let picture = async || {
         let executors = "SELECT instance, address, tags, description, key_id, CAST(heartbeat_at AS CHAR(20)), \
@@ -443,7 +449,7 @@ async fn code_before_the_body(node: &Node, headers: &[(&str, &str)]) -> Code {
             answer.extend_from_slice(&chunk[..count]);
             let text = String::from_utf8_lossy(&answer);
             let body = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
-            if let Some(Ok(reply)) = body.map(|body| serde_json::from_str::<serde_json::Value>(&body)) {
+            if let Some(Ok(reply)) = body.map(|body| serde_json::from_str::<Value>(&body)) {
                 return reply["code"].as_u64().unwrap();
             }
             assert!(count > 0, "the connection ended after {text}");
