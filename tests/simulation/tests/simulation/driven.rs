@@ -378,8 +378,8 @@ fn what_is_lost_is_found_behind_what_is_well() {
         start.map_or(i64::MAX, |start| start.at - due_time)
     };
     // When the next list of its executor comes is a matter of chance; what is 10 s old is looked at in turn, a page at a time.
-    let late: Vec<i64> = (0..20).map(late_ms).collect();
-    assert!(late.iter().filter(|late| **late < 7_000).count() >= 12, "{late:?} ms late");
+    let late: Vec<i64> = (0..8).map(late_ms).collect();
+    assert!(late.iter().filter(|late| **late < 7_000).count() >= 6, "{late:?} ms late");
 }
 
 /// What an executor gives back on leaving, before anyone could ask it to drop that, is not handed to another after a stop:
