@@ -2,13 +2,12 @@
 
 use super::dispatcher::{DispatchSettings, Dispatcher, Failed};
 use super::outgoing::{Admitted, OutgoingRun};
-use crate::domain::permit::{Bounds, Limit, PermitRequest};
+use crate::domain::permit::{Bounds, IN_LINE_AFTER_MS, Limit, PermitRequest};
 use crate::domain::task::BlockStrategy;
 use crate::domain::{LogId, Reason, Run, Status, Task, TaskId, Transition};
 use crate::metrics::METRICS;
 use crate::queue::UnderWay;
 use crate::store::{ClusterStore, DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
-use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 /// How long a request for permits may take, so that a run that gets one starts on time, ms.
@@ -46,7 +45,9 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
     pub(super) async fn admit(&self, mut bounded: Vec<OutgoingRun>) -> Result<Admitted, Failed> {
         let (rules, now) = (self.rules.now(), self.clock.now_ms());
         let early_ms = self.settings.early_ms();
-        bounded.sort_by_key(|outgoing| (Reverse(outgoing.run.priority), outgoing.run.due_time, outgoing.run.id));
+        // Alone, a node knows the order of all that wait.
+        let others = self.membership.view().live.len() > 1;
+        bounded.sort_by_key(|outgoing| outgoing.run.urgency());
         let asks: Vec<PermitRequest> = bounded
             .iter()
             .map(|OutgoingRun { run, task, .. }| PermitRequest {
@@ -60,7 +61,9 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
                     app: rules.apps.get(&run.app_id).copied(),
                     tenant: rules.concurrent(run.tenant_id),
                 },
+                priority: run.priority,
                 due_time: run.due_time,
+                stands_in_line: others && run.due_time < now - IN_LINE_AFTER_MS,
                 // Whichever node it waits with: none of the task slips past an earlier one.
                 in_order: task.blocks_app(),
                 is_early: run.due_time > now + early_ms,

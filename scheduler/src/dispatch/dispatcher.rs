@@ -351,13 +351,14 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
         let now = self.clock.now_ms();
         // Just started, or back after an outage: executors have not had the time to be heard.
         let unheard = !self.membership.is_settled();
-        let (mut waiting, mut changes, mut permits) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut waiting, mut changes) = (Vec::new(), Vec::new());
+        let (mut permits, mut in_order) = (Vec::new(), Vec::new());
         let mut room = WAITING_MAX.saturating_sub(self.queue.blocked.waiting_for_executors());
         for unrouted in unrouted {
             let reason = unrouted.reason();
             let UnroutedRun { outgoing: OutgoingRun { run, task, has_permit, refused_by, .. }, why } = unrouted;
             if has_permit {
-                permits.push(run.id);
+                if task.blocks_app() { &mut in_order } else { &mut permits }.push(run.id);
             }
             let until = failure::waits_for_executor_until(&task.spec, &run);
             if reason == Reason::NoExecutor && run.status == Status::Queued && now < until {
@@ -391,10 +392,10 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
             };
             changes.push((run, Transition { message: why.to_string(), ..change }));
         }
-        if !permits.is_empty()
-            && let Err(error) = self.store.release(&permits).await
-        {
-            tracing::warn!(%error, runs = permits.len(), "permits not given back; they end with their runs");
+        for (permits, in_order) in [(permits, false), (in_order, true)] {
+            if let Err(error) = self.store.release(&permits, in_order).await {
+                tracing::warn!(%error, runs = permits.len(), "permits not given back; they end with their runs");
+            }
         }
         self.queue.push_at(waiting);
         self.change(changes).await;

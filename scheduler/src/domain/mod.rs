@@ -61,6 +61,6 @@ pub use owner::Owner;
 pub use reason::Reason;
 pub use refusal::{FieldRefusal, Refusal};
 pub use task::Task;
-pub use task_log::{Run, Status};
+pub use task_log::{Run, Status, Urgency};
 pub use transition::{LastAttempt, Transition};
 pub use trigger::Trigger;

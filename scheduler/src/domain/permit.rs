@@ -1,8 +1,15 @@
 //! Who may run when only so many may at once: which of the waiting runs get a permit.
 
 use super::reason::Reason;
-use super::{AppId, LogId, TaskId, TenantId};
+use super::{AppId, LogId, TaskId, TenantId, Urgency};
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+
+/// What is due for longer than this and has no permit yet stands in line, whichever node it waits with, ms.
+pub const IN_LINE_AFTER_MS: i64 = 2_000;
+
+/// Places in line for a permit of one task, app or tenant.
+const LINE_MAX: usize = 32;
 
 /// Bounds on runs at once that hold for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,7 +23,7 @@ pub struct Bounds {
 }
 
 /// Whose bound holds a run up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limit {
     /// Its task's, or an earlier run of the task that it must not pass.
     Task,
@@ -29,6 +36,17 @@ pub enum Limit {
 }
 
 impl Limit {
+    /// Whose permit a run waits for whose row names these, as [`PermitRequest::waits_for`] has them noted. (A node of an
+    /// earlier release fills all columns; it means the task.)
+    #[must_use]
+    pub fn noted(app: AppId, tenant: TenantId) -> Self {
+        match (app.0, tenant.0) {
+            (1.., 0) => Self::App,
+            (0, 1..) => Self::Tenant,
+            _ => Self::Task,
+        }
+    }
+
     /// What the run's row says while it waits.
     #[must_use]
     pub fn reason(self) -> Reason {
@@ -56,8 +74,12 @@ pub struct PermitRequest {
     pub task_id: TaskId,
     /// What it must keep to.
     pub bounds: Bounds,
+    /// The higher, the more urgent.
+    pub priority: i32,
     /// When it is due, ms.
     pub due_time: i64,
+    /// Whether it has waited for so long that less urgent runs on other nodes let it go first: [`IN_LINE_AFTER_MS`].
+    pub stands_in_line: bool,
     /// Whether it must not pass an earlier run of its task that waits, on whatever node.
     pub in_order: bool,
     /// Whether it is not due for a while: its permit would count and nothing run.
@@ -65,6 +87,28 @@ pub struct PermitRequest {
 }
 
 impl PermitRequest {
+    /// Its place among those that want the same permit.
+    #[must_use]
+    pub fn urgency(&self) -> Urgency {
+        (Reverse(self.priority), (self.due_time, self.id))
+    }
+
+    /// What a row says of whose permits the run waits for: its task, its app, its tenant; 0 is for none. What must not be
+    /// passed by later runs of its task always names that.
+    #[must_use]
+    pub fn waits_for(&self, limit: Limit) -> (TaskId, AppId, TenantId) {
+        let task = if self.in_order || limit == Limit::Task { self.task_id } else { TaskId(0) };
+        match limit {
+            Limit::Task | Limit::Executor => (task, AppId(0), TenantId(0)),
+            Limit::App => (task, self.app_id, TenantId(0)),
+            Limit::Tenant => (task, AppId(0), self.tenant_id),
+        }
+    }
+
+    fn scopes(&self) -> [(Limit, i64); 3] {
+        [(Limit::Task, self.task_id.0), (Limit::App, self.app_id.0), (Limit::Tenant, self.tenant_id.0)]
+    }
+
     /// How many may count when it gets one. What is early leaves half of the permits to runs that can start with them:
     /// else those that wait never get one where runs follow each other faster than the dispatch lead.
     fn most(&self, bound: i32) -> i64 {
@@ -84,6 +128,15 @@ pub struct Held {
     pub tenants: HashMap<TenantId, i64>,
     /// When the first run that waits for a permit is due, ms, by task.
     pub waiting: HashMap<TaskId, i64>,
+    /// Who stands in line for a permit of a task, an app or a tenant.
+    pub lines: HashMap<(Limit, i64), Vec<Urgency>>,
+}
+
+impl Held {
+    /// How many of those in this line go first.
+    fn before(&self, scope: (Limit, i64), urgency: Urgency) -> usize {
+        self.lines.get(&scope).map_or(0, |line| line.iter().filter(|other| **other < urgency).count())
+    }
 }
 
 /// What the database has of a run that asks, and is QUEUED with the asked version.
@@ -91,19 +144,19 @@ pub struct Held {
 pub enum Standing {
     /// No permit for this version.
     New,
-    /// It waits in order.
-    Waits,
+    /// It waits, and its row says so, and for whose permit.
+    Waits(Limit),
     /// It has a permit, which counts already: this is a repetition, or another copy of the run.
     Has,
 }
 
 impl Standing {
-    /// By the version of the permit that is there, 0 for none.
+    /// By the version of the permit that is there, 0 for none, and whose it is.
     #[must_use]
-    pub fn of(ask: &PermitRequest, permit_version: i64) -> Self {
+    pub fn of(ask: &PermitRequest, permit_version: i64, (app, tenant): (AppId, TenantId)) -> Self {
         match permit_version {
             version if version == ask.version => Self::Has,
-            version if version == -ask.version => Self::Waits,
+            version if version == -ask.version => Self::Waits(Limit::noted(app, tenant)),
             _ => Self::New,
         }
     }
@@ -118,14 +171,20 @@ pub struct Granted {
     pub outdated: HashSet<LogId>,
 }
 
+/// A change of the permit of a run that asked: it gets one, or its row says for whose it waits.
+pub type PermitChange<'a> = (&'a PermitRequest, Option<Limit>);
+
 /// Grants permits in the order of `asks` as far as the bounds go. `standing` knows the runs whose row is QUEUED with
-/// the asked version. Answers what became of them, and whose permit changes: granted, or noted as waiting.
+/// the asked version. Answers what became of them, and whose permit changes.
+///
+/// What has waited for long has a place in line that all nodes see: a permit that becomes free is not given to a less urgent
+/// run on the node that happens to ask first.
 #[must_use]
 pub fn grant<'a>(
     asks: &'a [PermitRequest],
     standing: &dyn Fn(&PermitRequest) -> Option<Standing>,
     mut held: Held,
-) -> (Granted, Vec<(&'a PermitRequest, bool)>) {
+) -> (Granted, Vec<PermitChange<'a>>) {
     let mut granted = Granted::default();
     let mut first = std::mem::take(&mut held.waiting);
     let mut current = Vec::with_capacity(asks.len());
@@ -141,29 +200,52 @@ pub fn grant<'a>(
             }
         }
     }
+    let asking: HashSet<LogId> = current.iter().map(|(ask, _)| ask.id).collect();
+    held.lines.values_mut().for_each(|line| line.retain(|(_, (_, id))| !asking.contains(id)));
     let mut changes = Vec::with_capacity(current.len());
     for (ask, standing) in current {
         let passes = ask.in_order && first.get(&ask.task_id).is_some_and(|due_time| ask.due_time > *due_time);
-        let limit = if passes { Some(Limit::Task) } else { take(ask, &mut held) };
-        if let Some(limit) = limit {
-            granted.held_up.insert(ask.id, limit);
-        }
-        if limit.is_none() || (ask.in_order && standing != Standing::Waits) {
-            changes.push((ask, limit.is_none()));
+        let Some(limit) = (if passes { Some(Limit::Task) } else { take(ask, &mut held) }) else {
+            changes.push((ask, None));
+            continue;
+        };
+        granted.held_up.insert(ask.id, limit);
+        let noted = if let Standing::Waits(limit) = standing { Some(limit) } else { None };
+        let waits_for = note(ask, limit, noted, &mut held);
+        if waits_for.is_some() && waits_for != noted {
+            changes.push((ask, waits_for));
         }
     }
     (granted, changes)
 }
 
+/// What the row of a run should say of whose permit it waits for, if anything.
+fn note(ask: &PermitRequest, limit: Limit, noted: Option<Limit>, held: &mut Held) -> Option<Limit> {
+    let scope = ask.scopes().into_iter().find(|(of, _)| *of == limit)?;
+    let stands_in_line = noted == Some(limit) || (ask.stands_in_line && held.before(scope, ask.urgency()) < LINE_MAX);
+    if stands_in_line {
+        held.lines.entry(scope).or_default().push(ask.urgency());
+        return Some(limit);
+    }
+    // A place in another line would keep others from what it cannot use.
+    (ask.in_order || noted.is_some()).then_some(Limit::Task)
+}
+
 /// Counts a permit for this run in each of its scopes, or answers which is full.
 fn take(ask: &PermitRequest, held: &mut Held) -> Option<Limit> {
+    let [task, app, tenant] = ask.scopes();
+    // In order, `waiting` says who goes first.
+    let in_task = if ask.in_order { 0 } else { held.before(task, ask.urgency()) };
+    let (in_app, in_tenant) = (held.before(app, ask.urgency()), held.before(tenant, ask.urgency()));
     let counts = [
-        (held.tasks.entry(ask.task_id).or_default(), ask.bounds.task, Limit::Task),
-        (held.apps.entry(ask.app_id).or_default(), ask.bounds.app, Limit::App),
-        (held.tenants.entry(ask.tenant_id).or_default(), ask.bounds.tenant, Limit::Tenant),
+        (held.tasks.entry(ask.task_id).or_default(), in_task, ask.bounds.task, Limit::Task),
+        (held.apps.entry(ask.app_id).or_default(), in_app, ask.bounds.app, Limit::App),
+        (held.tenants.entry(ask.tenant_id).or_default(), in_tenant, ask.bounds.tenant, Limit::Tenant),
     ];
-    let is_full = |(count, bound): (i64, Option<i32>)| bound.is_some_and(|bound| count >= ask.most(bound));
-    if let Some((.., limit)) = counts.iter().find(|(count, bound, _)| is_full((**count, *bound))) {
+    let is_full = |count: i64, before: usize, bound: Option<i32>| {
+        bound.is_some_and(|bound| count + before as i64 >= ask.most(bound))
+    };
+    if let Some((.., limit)) = counts.iter().find(|(count, before, bound, _)| is_full(**count, *before, *bound)) {
         return Some(*limit);
     }
     for (count, ..) in counts {
@@ -197,7 +279,9 @@ mod tests {
             app_id: AppId(1),
             task_id,
             bounds,
+            priority: 0,
             due_time: id * 10,
+            stands_in_line: false,
             in_order: false,
             is_early: false,
         }
@@ -270,10 +354,81 @@ mod tests {
     fn waiting_in_order_is_noted_once() {
         let one = Bounds { task: Some(0), ..Bounds::default() };
         let asks = [PermitRequest { in_order: true, ..ask(1, 1, one) }, ask(2, 2, one)];
-        for (standing, noted) in [(Standing::New, 1), (Standing::Waits, 0)] {
+        for (standing, noted) in [(Standing::New, 1), (Standing::Waits(Limit::Task), 0)] {
             let (granted, changes) = grant(&asks, &|_| Some(standing), Held::default());
             assert_eq!((granted.held_up.len(), changes.len()), (2, noted), "{standing:?}");
         }
+    }
+
+    const APP: (Limit, i64) = (Limit::App, 1);
+
+    fn of_app(id: i64, task_id: i64) -> PermitRequest {
+        ask(id, task_id, Bounds { app: Some(2), ..Bounds::default() })
+    }
+
+    /// One permit of the app's two is free.
+    fn one_free(line: &[i64]) -> Held {
+        let urgency = |id: &i64| of_app(*id, 9).urgency();
+        Held {
+            apps: HashMap::from([(AppId(1), 1)]),
+            lines: HashMap::from([(APP, line.iter().map(urgency).collect())]),
+            ..Held::default()
+        }
+    }
+
+    #[test]
+    fn what_stands_in_line_on_another_node_goes_first() {
+        assert_eq!(granted(&[of_app(5, 1)], one_free(&[])), [0]);
+        assert_eq!(limits(&[of_app(5, 1)], one_free(&[4])), [Some(Limit::App)]);
+        assert_eq!(granted(&[of_app(5, 1)], one_free(&[6])), [0], "it is more urgent than what stands there");
+        let urgent = PermitRequest { priority: 1, ..of_app(5, 1) };
+        assert_eq!(granted(&[urgent], one_free(&[4])), [0], "by its priority");
+        assert_eq!(granted(&[of_app(4, 2), of_app(5, 1)], one_free(&[4])), [0], "it is among those that ask");
+        assert_eq!(granted(&[ask(5, 1, Bounds::default())], one_free(&[4])), [0], "its app has no bound");
+        let free = Held { lines: one_free(&[4]).lines, ..Held::default() };
+        assert_eq!(granted(&[of_app(5, 1), of_app(6, 1)], free), [0], "one of two is kept for it");
+    }
+
+    #[test]
+    fn who_has_waited_long_gets_a_place_in_line() {
+        let full = || Held { apps: HashMap::from([(AppId(1), 2)]), ..Held::default() };
+        let long = |id, task| PermitRequest { stands_in_line: true, ..of_app(id, task) };
+        let noted = |asks: &[PermitRequest], standing: Standing, held: Held| {
+            let (_, changes) = grant(asks, &|_| Some(standing), held);
+            changes.iter().map(|(ask, limit)| (ask.id.0, *limit)).collect::<Vec<_>>()
+        };
+        assert_eq!(noted(&[of_app(1, 1), long(2, 1)], Standing::New, full()), [(2, Some(Limit::App))]);
+        assert_eq!(noted(&[long(2, 1)], Standing::Waits(Limit::App), full()), [], "it has it");
+        assert_eq!(noted(&[of_app(2, 1)], Standing::Waits(Limit::App), full()), [], "and keeps it");
+        let tasks = || Held { tasks: HashMap::from([(TaskId(1), 1)]), ..Held::default() };
+        let other = PermitRequest { bounds: Bounds { task: Some(1), app: Some(2), tenant: None }, ..of_app(2, 1) };
+        assert_eq!(
+            noted(&[other], Standing::Waits(Limit::App), tasks()),
+            [(2, Some(Limit::Task))],
+            "what waits for its task keeps nothing of its app"
+        );
+        let many: Vec<PermitRequest> = (1..100).map(|id| long(id, id)).collect();
+        assert_eq!(noted(&many, Standing::New, full()).len(), LINE_MAX, "a line has an end");
+        let urgent = PermitRequest { priority: 1, ..long(200, 1) };
+        let line = |ids: std::ops::Range<i64>| Held { lines: one_free(&ids.collect::<Vec<_>>()).lines, ..full() };
+        assert_eq!(noted(&[long(200, 1)], Standing::New, line(1..50)), []);
+        assert_eq!(noted(&[urgent], Standing::New, line(1..50)), [(200, Some(Limit::App))], "of those that go first");
+        assert_eq!(noted(&[long(2, 1)], Standing::Waits(Limit::App), Held::default()), [(2, None)], "it gets a permit");
+    }
+
+    #[test]
+    fn in_order_a_place_in_line_is_one_in_its_task_too() {
+        let run = PermitRequest { in_order: true, ..of_app(1, 7) };
+        assert_eq!(run.waits_for(Limit::App), (TaskId(7), AppId(1), TenantId(0)));
+        assert_eq!(of_app(1, 7).waits_for(Limit::App), (TaskId(0), AppId(1), TenantId(0)));
+        assert_eq!(of_app(1, 7).waits_for(Limit::Tenant), (TaskId(0), AppId(0), TenantId(1)));
+        assert_eq!(of_app(1, 7).waits_for(Limit::Task), (TaskId(7), AppId(0), TenantId(0)));
+        for limit in [Limit::Task, Limit::App, Limit::Tenant] {
+            let (_, app, tenant) = run.waits_for(limit);
+            assert_eq!(Standing::of(&run, -1, (app, tenant)), Standing::Waits(limit));
+        }
+        let earlier_release = Standing::of(&run, -1, (AppId(1), TenantId(1)));
+        assert_eq!(earlier_release, Standing::Waits(Limit::Task));
     }
 
     proptest! {

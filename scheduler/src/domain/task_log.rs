@@ -18,6 +18,7 @@
 use super::reason::Reason;
 use super::trigger::Trigger;
 use super::{AppId, ExecutorId, LogId, TaskId, TenantId};
+use std::cmp::Reverse;
 
 /// State of a task log. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -158,7 +159,16 @@ pub struct Run {
 /// Priority of a run whose task names none.
 pub const PRIORITY_DEFAULT: i32 = 5;
 
+/// Which of two runs of a tenant goes first: the one with the higher priority, then the one that is due earlier (ms).
+pub type Urgency = (Reverse<i32>, (i64, LogId));
+
 impl Run {
+    /// Its place among those that want the same.
+    #[must_use]
+    pub fn urgency(&self) -> Urgency {
+        (Reverse(self.priority), (self.due_time, self.id))
+    }
+
     /// Whether this is the row that stands for all shards of one fire.
     #[must_use]
     pub fn is_parent(&self) -> bool {

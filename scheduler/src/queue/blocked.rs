@@ -3,8 +3,7 @@
 
 use crate::domain::permit::Limit;
 use crate::domain::task::{BlockStrategy, Task};
-use crate::domain::{AppId, LogId, Reason, Run, TaskId, TenantId, failure};
-use std::cmp::Reverse;
+use crate::domain::{AppId, LogId, Reason, Run, TaskId, TenantId, Urgency, failure};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -203,7 +202,7 @@ impl BlockedRuns {
 struct Line {
     runs: BTreeMap<Place, BlockedRun>,
     /// The same by priority, the highest first, then by time.
-    by_priority: BTreeSet<(Reverse<i32>, Place)>,
+    by_priority: BTreeSet<Urgency>,
     /// How many of them give way to a newer one.
     newest_only: usize,
 }
@@ -223,7 +222,7 @@ impl Line {
     }
 
     /// Those that are due by `until` (ms), by priority and then by time: a look at each priority, not at all that is early.
-    fn due(&self, until: i64) -> impl Iterator<Item = &(Reverse<i32>, Place)> {
+    fn due(&self, until: i64) -> impl Iterator<Item = &Urgency> {
         const LAST: Place = (i64::MAX, LogId(i64::MAX));
         let first = self.by_priority.first().map(|(priority, _)| *priority);
         let priorities = std::iter::successors(first, |priority| {
@@ -287,7 +286,7 @@ impl Waiting {
         }
         let line = self.lines.entry(task).or_default();
         line.newest_only += usize::from(waiting.newest_only);
-        line.by_priority.insert((Reverse(run.priority), place));
+        line.by_priority.insert(run.urgency());
         line.runs.insert(place, waiting);
     }
 
@@ -296,7 +295,7 @@ impl Waiting {
         let line = self.lines.get_mut(&task)?;
         let waiting = line.runs.remove(&place)?;
         let (tenant, app) = (waiting.run.tenant_id, waiting.run.app_id);
-        line.by_priority.remove(&(Reverse(waiting.run.priority), place));
+        line.by_priority.remove(&waiting.run.urgency());
         line.newest_only -= usize::from(waiting.newest_only);
         if line.newest_only == 0 {
             self.covering.remove(&task);
@@ -372,16 +371,15 @@ impl BlockedRun {
 /// A blocked run that may have a chance.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    /// Priority, due time, log.
-    urgency: (Reverse<i32>, (i64, LogId)),
+    urgency: Urgency,
     task: TaskId,
     tenant: TenantId,
 }
 
 impl Candidate {
     fn of(waiting: &BlockedRun) -> Self {
-        let Run { priority, task_id, tenant_id, .. } = waiting.run;
-        Self { urgency: (Reverse(priority), waiting.place()), task: task_id, tenant: tenant_id }
+        let Run { task_id, tenant_id, .. } = waiting.run;
+        Self { urgency: waiting.run.urgency(), task: task_id, tenant: tenant_id }
     }
 }
 

@@ -7,8 +7,10 @@
 //! A permit is given to the row as it is: what asks with a version that the row no longer has is a copy that
 //! was left behind, and neither gets a permit nor touches the one that is there.
 //!
-//! With the version's negative the row says that the run waits: where runs keep their order, later
-//! ones on other nodes do not pass it. That, too, ends with the row's state.
+//! With the version's negative the row says that the run waits, and for whose permit: its task's, its app's or its
+//! tenant's; the other columns are 0. Where runs keep their order, later ones on other nodes do not pass it; and a run
+//! that has waited long has a place in line, which less urgent ones on other nodes respect. That, too, ends with the row's
+//! state.
 
 use super::dialect::{Dialect, Kind};
 use super::row::{Column, from_row};
@@ -18,11 +20,12 @@ use super::sql_store::{Transaction, retrying};
 use super::template::Template;
 use super::values::{list, to_json};
 use super::{PermitStore, Result, SqlStore};
-use crate::domain::permit::{Granted, Held, PermitRequest, Standing, grant};
+use crate::domain::permit::{Granted, Held, Limit, PermitRequest, Standing, grant};
 use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
-use crate::domain::{AppId, LogId, Reason, TaskId, TenantId};
+use crate::domain::{AppId, LogId, Reason, TaskId, TenantId, Urgency};
 use async_trait::async_trait;
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
@@ -39,12 +42,20 @@ statements!(
     PERMITS_OF_TASKS = |d| permits(d, "task_id"),
     PERMITS_OF_APPS = |d| permits(d, "app_id"),
     PERMITS_OF_TENANTS = |d| permits(d, "tenant_id"),
+    LINES_OF_TASKS = |d| lines(d, "task_id", "p.app_id = 0 AND p.tenant_id = 0"),
+    LINES_OF_APPS = |d| lines(d, "app_id", "p.tenant_id = 0"),
+    LINES_OF_TENANTS = |d| lines(d, "tenant_id", "p.app_id = 0"),
     PERMITS_ASKED = |d| format!(
-        "SELECT l.id, COALESCE(p.version, 0) AS version FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version \
+        "SELECT l.id, COALESCE(p.version, 0), COALESCE(p.app_id, 0), COALESCE(p.tenant_id, 0) FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version \
          LEFT JOIN permit p ON p.id = l.id WHERE +l.status = {QUEUED}",
         d.batch(1, ID_VERSION)
     ),
-    PERMIT_BACK = |d| d.update_rows("permit", "version = -l.version", ID, "l.id = v.n_id AND l.version > 0"),
+    PERMIT_BACK = |d| d.update_rows(
+        "permit",
+        "version = -l.version, app_id = 0, tenant_id = 0",
+        ID,
+        "l.id = v.n_id AND l.version > 0"
+    ),
     PERMIT_DROP = |d| d.delete_from("permit", &d.rows(1, ID), "l.id = v.n_id"),
     PERMIT_INSERT = |d| format!(
         "INSERT INTO permit (id, tenant_id, app_id, task_id, version) SELECT v.n_id, v.n_tenant_id, v.n_app_id, \
@@ -134,23 +145,36 @@ fn clean(d: Dialect, owner: &str) -> String {
     )
 }
 
-/// Of each of these scopes: how many permits count, when the first run that waits is due, and how many do neither.
-/// PostgreSQL must be told to look each log up: where some thousand runs wait, it takes reading the whole of `task_log` for
-/// cheaper.
-fn permits(d: Dialect, owner: &str) -> String {
+/// Permits of these scopes with their logs. PostgreSQL must be told to look each log up: where some thousand runs wait, it
+/// takes reading the whole of `task_log` for cheaper.
+fn with_logs(d: Dialect, owner: &str) -> String {
     let ids = d.ids(1);
-    let with_logs = match d {
+    match d {
         Dialect::Postgres => format!(
-            "permit p LEFT JOIN LATERAL (SELECT t.id, t.status, t.version, t.due_time FROM task_log t WHERE t.id = p.id \
-             LIMIT 1) l ON TRUE WHERE p.{owner} = ANY (ARRAY{ids})"
+            "permit p LEFT JOIN LATERAL (SELECT t.id, t.status, t.version, t.priority, t.due_time FROM task_log t \
+             WHERE t.id = p.id LIMIT 1) l ON TRUE WHERE p.{owner} = ANY (ARRAY{ids})"
         ),
         Dialect::Sqlite | Dialect::MariaDb => {
             format!("permit p LEFT JOIN task_log l ON l.id = p.id WHERE p.{owner} IN {ids}")
         }
-    };
+    }
+}
+
+/// Of each of these scopes: how many permits count, when the first run that waits is due, and how many do neither.
+fn permits(d: Dialect, owner: &str) -> String {
+    let with_logs = with_logs(d, owner);
     format!(
         "SELECT p.{owner}, COUNT(CASE WHEN {HOLDS} THEN 1 END), MIN(CASE WHEN {WAITS} THEN l.due_time END), \
          COUNT(CASE WHEN l.id IS NULL OR NOT ({HOLDS} OR {WAITS}) THEN 1 END) FROM {with_logs} GROUP BY p.{owner}"
+    )
+}
+
+/// Who stands in line for the permits of these scopes; `only` leaves out those that wait for another's.
+fn lines(d: Dialect, owner: &str, only: &str) -> String {
+    let with_logs = with_logs(d, owner);
+    format!(
+        "SELECT p.{owner}, l.priority, l.due_time, l.id FROM {with_logs} AND {only} AND p.version < 0 AND {WAITS} \
+         LIMIT {LINES_MAX}"
     )
 }
 
@@ -159,6 +183,9 @@ const DEAD_MAX: i64 = 100;
 
 /// Dead permits deleted at once.
 const CLEANED_MAX: i64 = 1_000;
+
+/// Places in line read at once; each line has some tens.
+const LINES_MAX: i64 = 10_000;
 
 const ACTION: &str = "give permits";
 
@@ -181,9 +208,12 @@ impl PermitStore for SqlStore {
         retrying(|| self.acquire_once(asks)).await
     }
 
-    async fn release(&self, ids: &[LogId]) -> Result<()> {
+    async fn release(&self, ids: &[LogId], in_order: bool) -> Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
         let ids = list(ACTION, ids.iter())?;
-        self.execute(ACTION, &PERMIT_BACK, [ids.into()]).await.map(drop)
+        self.execute(ACTION, if in_order { &PERMIT_BACK } else { &PERMIT_DROP }, [ids.into()]).await.map(drop)
     }
 
     async fn note_waits(&self, waits: &[(LogId, i64, Reason)]) -> Result<()> {
@@ -242,16 +272,22 @@ impl SqlStore {
         let tx = self.begin(ACTION).await?;
         self.lock_scopes(&tx, [&tasks, &apps, &tenants].into_iter().flatten().copied().collect()).await?;
         let of_tasks: BTreeSet<i64> = asks.iter().map(|ask| ask.task_id.0).collect();
-        let tasks = look::<TaskId>(&tx, (&PERMITS_OF_TASKS, &CLEAN_TASKS), &of_tasks).await?;
-        let apps = look::<AppId>(&tx, (&PERMITS_OF_APPS, &CLEAN_APPS), &apps).await?;
-        let tenants = look::<TenantId>(&tx, (&PERMITS_OF_TENANTS, &CLEAN_TENANTS), &tenants).await?;
+        // Those in order have their own.
+        let free: BTreeSet<i64> =
+            asks.iter().filter(|ask| ask.bounds.task.is_some() && !ask.in_order).map(|ask| ask.task_id.0).collect();
+        let mut lines = HashMap::new();
+        let tasks = look::<TaskId>(&tx, &OF_TASKS, &of_tasks, &free, &mut lines).await?;
+        let apps = look::<AppId>(&tx, &OF_APPS, &apps, &apps, &mut lines).await?;
+        let tenants = look::<TenantId>(&tx, &OF_TENANTS, &tenants, &tenants, &mut lines).await?;
         let keys = to_json(ACTION, &asks.iter().map(|ask| (ask.id, ask.version)).collect::<Vec<_>>())?;
-        let permits: HashMap<LogId, i64> = tx.query(&PERMITS_ASKED, [keys.into()]).await?.into_iter().collect();
+        let permits: Vec<(LogId, i64, AppId, TenantId)> = tx.query(&PERMITS_ASKED, [keys.into()]).await?;
+        let permits: HashMap<LogId, _> =
+            permits.into_iter().map(|(id, version, app, tenant)| (id, (version, (app, tenant)))).collect();
         let is_cleaned = tasks.is_cleaned || apps.is_cleaned || tenants.is_cleaned;
         let Looked { counts, waiting, .. } = tasks;
-        let held = Held { tasks: counts, apps: apps.counts, tenants: tenants.counts, waiting };
-        let (granted, changes) =
-            grant(asks, &|ask| permits.get(&ask.id).map(|version| Standing::of(ask, *version)), held);
+        let held = Held { tasks: counts, apps: apps.counts, tenants: tenants.counts, waiting, lines };
+        let standing = |ask: &PermitRequest| permits.get(&ask.id).map(|(version, of)| Standing::of(ask, *version, *of));
+        let (granted, changes) = grant(asks, &standing, held);
         if changes.is_empty() {
             if is_cleaned {
                 tx.commit().await?;
@@ -262,9 +298,12 @@ impl SqlStore {
         }
         let rows: Vec<_> = changes
             .iter()
-            .map(|(ask, is_granted)| {
-                let version = if *is_granted { ask.version } else { -ask.version };
-                (ask.id, ask.tenant_id, ask.app_id, ask.task_id, version)
+            .map(|(ask, limit)| match limit {
+                None => (ask.id, ask.tenant_id, ask.app_id, ask.task_id, ask.version),
+                Some(limit) => {
+                    let (task, app, tenant) = ask.waits_for(*limit);
+                    (ask.id, tenant, app, task, -ask.version)
+                }
             })
             .collect();
         let ids = list(ACTION, rows.iter().map(|row| row.0))?;
@@ -294,23 +333,48 @@ struct Looked<Id> {
     is_cleaned: bool,
 }
 
-/// Counts the permits of these tasks, apps or tenants. Those that are dead are deleted once they are many: they are read as
-/// long as they are there.
-async fn look<Id: Column + From<i64> + Copy + Eq + Hash>(
+/// What is asked of the permits of tasks, apps or tenants.
+struct Scopes {
+    limit: Limit,
+    permits: &'static Template,
+    clean: &'static Template,
+    lines: &'static Template,
+}
+
+const OF_TASKS: Scopes =
+    Scopes { limit: Limit::Task, permits: &PERMITS_OF_TASKS, clean: &CLEAN_TASKS, lines: &LINES_OF_TASKS };
+const OF_APPS: Scopes =
+    Scopes { limit: Limit::App, permits: &PERMITS_OF_APPS, clean: &CLEAN_APPS, lines: &LINES_OF_APPS };
+const OF_TENANTS: Scopes =
+    Scopes { limit: Limit::Tenant, permits: &PERMITS_OF_TENANTS, clean: &CLEAN_TENANTS, lines: &LINES_OF_TENANTS };
+
+/// Counts the permits of these tasks, apps or tenants, and adds who stands in line, where any wait. Those that are dead are
+/// deleted once they are many: they are read as long as they are there.
+async fn look<Id: Column + From<i64> + Into<i64> + Copy + Eq + Hash>(
     tx: &Transaction<'_>,
-    (permits, clean): (&Template, &Template),
-    scopes: &BTreeSet<i64>,
+    of: &Scopes,
+    ids: &BTreeSet<i64>,
+    with_lines: &BTreeSet<i64>,
+    lines: &mut HashMap<(Limit, i64), Vec<Urgency>>,
 ) -> Result<Looked<Id>> {
-    if scopes.is_empty() {
+    if ids.is_empty() {
         return Ok(Looked { counts: HashMap::new(), waiting: HashMap::new(), is_cleaned: false });
     }
-    let scopes = list(ACTION, scopes)?;
-    let rows: Vec<(Id, i64, Option<i64>, i64)> = tx.query(permits, [scopes.clone().into()]).await?;
+    let ids = list(ACTION, ids)?;
+    let rows: Vec<(Id, i64, Option<i64>, i64)> = tx.query(of.permits, [ids.clone().into()]).await?;
+    let first_of = |row: &(Id, i64, Option<i64>, i64)| row.2.map(|due_time| (row.0, due_time));
+    let waiting: HashMap<Id, i64> = rows.iter().filter_map(first_of).collect();
+    let in_line: Vec<i64> = waiting.keys().map(|id| (*id).into()).filter(|id| with_lines.contains(id)).collect();
+    if !in_line.is_empty() {
+        let in_line = list(ACTION, &in_line)?;
+        let places: Vec<(i64, i32, i64, LogId)> = tx.query(of.lines, [in_line.into()]).await?;
+        for (id, priority, due_time, log) in places {
+            lines.entry((of.limit, id)).or_default().push((Reverse(priority), (due_time, log)));
+        }
+    }
     let is_cleaned = rows.iter().map(|(.., dead)| dead).sum::<i64>() > DEAD_MAX;
     if is_cleaned {
-        tx.execute(clean, [scopes.into()]).await?;
+        tx.execute(of.clean, [ids.into()]).await?;
     }
-    let first_of = |row: &(Id, i64, Option<i64>, i64)| row.2.map(|due_time| (row.0, due_time));
-    let waiting = rows.iter().filter_map(first_of).collect();
     Ok(Looked { counts: rows.iter().map(|row| (row.0, row.1)).collect(), waiting, is_cleaned })
 }

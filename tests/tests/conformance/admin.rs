@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use carillon::domain::calendar::CalendarSpec;
+use carillon::domain::permit::PermitRequest;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::MaintenanceWindow;
 use carillon::domain::statistics::{Figures, Grain, Step};
@@ -13,6 +14,10 @@ use carillon::store::{
 use carillon_simulation::ModelStore;
 use carillon_tests::Database;
 use carillon_tests::tenants::make_app;
+use sea_orm::QueryResult;
+
+/// A permit's log and version, and whose it is.
+pub type NotedPermit = (LogId, i64, (TaskId, AppId, TenantId));
 
 /// The management side of a store.
 #[async_trait]
@@ -78,8 +83,8 @@ pub trait Admin: Send + Sync {
     async fn orphans(&self) -> i64;
     /// The logs of a task whose end has consequences, by id.
     async fn watched(&self, task: TaskId) -> Vec<LogId>;
-    /// The permits that runs of a task have or wait for, or had: logs and versions, by log.
-    async fn permits(&self, task: TaskId) -> Vec<(LogId, i64)>;
+    /// The permits that runs of a task have or wait for, or had, by log.
+    async fn permits(&self, task: TaskId) -> Vec<NotedPermit>;
 }
 
 /// An SQL store, and the database behind it.
@@ -213,9 +218,16 @@ impl Admin for SqlAdmin {
         self.database.query(&sql, |row| row.try_get_by_index(0)).await
     }
 
-    async fn permits(&self, task: TaskId) -> Vec<(LogId, i64)> {
-        let sql = format!("SELECT id, version FROM permit WHERE task_id = {task} ORDER BY id");
-        self.database.query(&sql, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))).await
+    async fn permits(&self, task: TaskId) -> Vec<NotedPermit> {
+        let sql = format!(
+            "SELECT id, version, task_id, app_id, tenant_id FROM permit \
+             WHERE task_id = {task} OR id IN (SELECT id FROM task_log WHERE task_id = {task}) ORDER BY id"
+        );
+        let permit = |row: &QueryResult| {
+            let [id, version, task, app, tenant] = [0, 1, 2, 3, 4].map(|column| row.try_get_by_index::<i64>(column));
+            Ok((LogId(id?), version?, (TaskId(task?), AppId(app?), TenantId(tenant?))))
+        };
+        self.database.query(&sql, permit).await
     }
 }
 
@@ -345,10 +357,16 @@ impl Admin for ModelStore {
         self.inspect(|state| state.outbox_entries.iter().filter_map(of_task).collect())
     }
 
-    async fn permits(&self, task: TaskId) -> Vec<(LogId, i64)> {
+    async fn permits(&self, task: TaskId) -> Vec<NotedPermit> {
         self.inspect(|state| {
-            let of_task = state.permits.values().filter(|permit| permit.task_id == task);
-            of_task.map(|permit| (permit.id, permit.version)).collect()
+            let is_of_task = |permit: &&PermitRequest| {
+                permit.task_id == task || state.logs.get(&permit.id).is_some_and(|row| row.run.task_id == task)
+            };
+            let noted = |permit: &PermitRequest| {
+                let PermitRequest { id, version, task_id, app_id, tenant_id, .. } = *permit;
+                (id, version, (task_id, app_id, tenant_id))
+            };
+            state.permits.values().filter(is_of_task).map(noted).collect()
         })
     }
 }

@@ -20,6 +20,8 @@ cases!(
     two_that_ask_at_once_get_no_more_than_the_bound,
     in_order_no_run_passes_an_earlier_one_that_waits,
     what_waits_no_longer_holds_no_later_run_up,
+    what_has_waited_long_goes_before_less_urgent_runs_of_other_nodes,
+    a_place_in_line_ends_with_what_it_waits_for,
     dead_permits_count_nowhere_and_are_deleted_when_they_are_many,
     waiting_runs_learn_and_report_the_reason,
     uses_add_up_and_keep_their_floor,
@@ -32,8 +34,20 @@ servers!(scopes_are_locked_in_the_order_of_their_ids);
 const ONE: Bounds = Bounds { task: Some(1), app: None, tenant: None };
 
 fn ask(run: &Run, bounds: Bounds) -> PermitRequest {
-    let Run { id, version, tenant_id, app_id, task_id, due_time, .. } = *run;
-    PermitRequest { id, version, tenant_id, app_id, task_id, bounds, due_time, in_order: false, is_early: false }
+    let Run { id, version, tenant_id, app_id, task_id, priority, due_time, .. } = *run;
+    PermitRequest {
+        id,
+        version,
+        tenant_id,
+        app_id,
+        task_id,
+        bounds,
+        priority,
+        due_time,
+        stands_in_line: false,
+        in_order: false,
+        is_early: false,
+    }
 }
 
 /// Runs of one task, queued for node 1.
@@ -65,7 +79,7 @@ async fn a_bound_of_one_gives_one_permit_until_its_run_has_ended(world: World) {
     let done = success(&runs[0], 1);
     assert_eq!(world.store.succeed(world.owner, &[&done]).await.unwrap(), 1);
     assert_eq!(acquire(&world, &[&runs[1], &runs[2]], ONE).await, [runs[1].id], "its end gave it back");
-    world.store.release(&[runs[1].id]).await.unwrap();
+    world.store.release(&[runs[1].id], false).await.unwrap();
     assert_eq!(acquire(&world, &[&runs[2]], ONE).await, [runs[2].id]);
     assert!(world.store.holders(&[runs[0].task_id]).await.unwrap().is_empty());
 }
@@ -76,7 +90,7 @@ async fn a_permit_of_a_row_that_moved_on_does_not_count(world: World) {
     // Its node died: it is back with all nodes, and queued by another.
     world.moved(&runs[0], Status::Init, Reason::None).await;
     assert_eq!(acquire(&world, &[&runs[1]], ONE).await, [runs[1].id]);
-    world.store.release(&[runs[1].id]).await.unwrap();
+    world.store.release(&[runs[1].id], false).await.unwrap();
     let again = world.row(&runs[0]).await.dispatched.run;
     let again = world.store.claim(NodeId(2), vec![again], world.now).await.unwrap();
     assert_eq!(acquire(&world, &[&runs[1]], ONE).await, [runs[1].id], "the old permit is not for this version");
@@ -131,7 +145,7 @@ async fn bounds_of_app_and_tenant_hold_beside_the_tasks(world: World) {
     let tenant = Bounds { task: None, app: None, tenant: Some(4) };
     assert_eq!(acquire(&world, &[all[3]], tenant).await, [all[3].id]);
     let both = Bounds { task: Some(9), app: Some(9), tenant: Some(3) };
-    world.store.release(&[all[3].id]).await.unwrap();
+    world.store.release(&[all[3].id], false).await.unwrap();
     assert!(acquire(&world, &[all[3]], both).await.is_empty());
 }
 
@@ -158,7 +172,7 @@ async fn in_order_no_run_passes_an_earlier_one_that_waits(world: World) {
     let (runs, others) = (queued(&world, 4).await, queued(&world, 2).await);
     assert_eq!(acquire_in_order(&world, &[&runs[2], &runs[1]], ONE).await, [runs[1].id], "by due time, not by place");
     // The last one waits now. Nothing runs any more.
-    world.store.release(&[runs[1].id]).await.unwrap();
+    world.store.release(&[runs[1].id], false).await.unwrap();
     for _ in 0..2 {
         assert!(acquire_in_order(&world, &[&runs[2]], ONE).await.is_empty(), "the one that gave it back comes first");
         assert!(acquire_in_order(&world, &[&runs[3], &runs[2]], ONE).await.is_empty());
@@ -166,7 +180,7 @@ async fn in_order_no_run_passes_an_earlier_one_that_waits(world: World) {
     let wide = Bounds { task: Some(9), ..ONE };
     assert!(acquire_in_order(&world, &[&runs[3]], wide).await.is_empty(), "whatever the bound");
     assert_eq!(acquire_in_order(&world, &[&runs[0]], wide).await, [runs[0].id], "an earlier one passes");
-    world.store.release(&[runs[0].id]).await.unwrap();
+    world.store.release(&[runs[0].id], true).await.unwrap();
     assert_eq!(acquire_in_order(&world, &[&others[1]], ONE).await, [others[1].id], "each task has its own line");
     assert_eq!(acquire(&world, &[&runs[3]], ONE).await, [runs[3].id], "a run that keeps no order asks as ever");
     assert!(acquire_in_order(&world, &[&runs[0]], ONE).await.is_empty(), "and its permit counts");
@@ -190,8 +204,68 @@ async fn what_waits_no_longer_holds_no_later_run_up(world: World) {
     assert_eq!(acquire_in_order(&world, &[&runs[3]], ONE).await, [runs[3].id]);
     assert!(acquire_in_order(&world, &[&again[0]], ONE).await.is_empty());
     assert_eq!(acquire_in_order(&world, &[&runs[3]], ONE).await, [runs[3].id], "what has a permit keeps it");
-    world.store.release(&[runs[3].id]).await.unwrap();
+    world.store.release(&[runs[3].id], true).await.unwrap();
     assert!(acquire_in_order(&world, &[&runs[3]], ONE).await.is_empty(), "now the first comes first");
+}
+
+const SCOPES: [Bounds; 3] = [
+    Bounds { task: Some(2), app: None, tenant: None },
+    Bounds { task: None, app: Some(2), tenant: None },
+    Bounds { task: None, app: None, tenant: Some(2) },
+];
+
+/// Those that get a permit; the others have waited for long, and stand in line from now on.
+async fn acquire_in_line(world: &World, runs: &[&Run], bounds: Bounds) -> Vec<LogId> {
+    let asks = runs.iter().map(|run| PermitRequest { stands_in_line: true, ..ask(run, bounds) });
+    let granted = world.rival.acquire(&asks.collect::<Vec<_>>()).await.unwrap();
+    runs.iter().map(|run| run.id).filter(|id| has_permit(&granted, *id)).collect()
+}
+
+/// Ends a run that has a permit.
+async fn end(world: &World, run: &Run) {
+    world.moved(run, Status::Cancelled, Reason::CancelledManually).await;
+}
+
+async fn what_has_waited_long_goes_before_less_urgent_runs_of_other_nodes(world: World) {
+    for two in SCOPES {
+        let runs = queued(&world, 6).await;
+        assert_eq!(acquire(&world, &[&runs[0], &runs[1]], two).await, ids(&runs[..2]), "{two:?}");
+        // One that has just become due leaves nothing behind; one that has waited does.
+        assert!(acquire(&world, &[&runs[2]], two).await.is_empty());
+        assert!(acquire_in_line(&world, &[&runs[3]], two).await.is_empty());
+        end(&world, &runs[0]).await;
+        assert!(acquire(&world, &[&runs[4], &runs[5]], two).await.is_empty(), "the free one is kept: {two:?}");
+        assert_eq!(acquire(&world, &[&runs[2]], two).await, [runs[2].id], "not from what is more urgent: {two:?}");
+        end(&world, &runs[1]).await;
+        assert!(acquire(&world, &[&runs[4]], two).await.is_empty(), "{two:?}");
+        assert_eq!(acquire(&world, &[&runs[3], &runs[4]], two).await, [runs[3].id], "it gets it: {two:?}");
+        end(&world, &runs[2]).await;
+        assert_eq!(acquire(&world, &[&runs[4]], two).await, [runs[4].id], "and its place is gone: {two:?}");
+        for run in [&runs[3], &runs[4]] {
+            end(&world, run).await;
+        }
+    }
+}
+
+async fn a_place_in_line_ends_with_what_it_waits_for(world: World) {
+    let (runs, others) = (queued(&world, 4).await, queued(&world, 2).await);
+    let of = |task, app| Bounds { task, app, tenant: None };
+    assert_eq!(acquire(&world, &[&runs[0]], of(Some(1), Some(1))).await, [runs[0].id]);
+    assert!(acquire_in_line(&world, &[&others[0]], of(Some(1), Some(1))).await.is_empty(), "it waits for its app");
+    end(&world, &runs[0]).await;
+    assert_eq!(acquire(&world, &[&others[1]], ONE).await, [others[1].id], "another run of its task begins");
+    assert!(acquire(&world, &[&runs[1]], of(None, Some(2))).await.is_empty(), "one of two is kept");
+    assert!(acquire_in_line(&world, &[&others[0]], of(Some(1), Some(2))).await.is_empty(), "it waits for its task");
+    assert_eq!(acquire(&world, &[&runs[1]], of(None, Some(2))).await, [runs[1].id], "and keeps nothing of its app");
+    end(&world, &runs[1]).await;
+    assert!(acquire_in_line(&world, &[&runs[2]], of(None, Some(1))).await.is_empty());
+    assert!(acquire(&world, &[&runs[3]], of(None, Some(2))).await.is_empty());
+    world.moved(&runs[2], Status::Init, Reason::None).await;
+    assert_eq!(
+        acquire(&world, &[&runs[3]], of(None, Some(2))).await,
+        [runs[3].id],
+        "what is not queued stands nowhere"
+    );
 }
 
 async fn dead_permits_count_nowhere_and_are_deleted_when_they_are_many(world: World) {
@@ -324,7 +398,9 @@ async fn scopes_are_locked_in_the_order_of_their_ids(kind: Kind) {
         app_id: AppId(1),
         task_id: TaskId(task),
         bounds: ONE,
+        priority: 0,
         due_time: 0,
+        stands_in_line: false,
         in_order: false,
         is_early: false,
     };
@@ -377,7 +453,9 @@ async fn asking_reads_no_logs_but_those_of_permits() {
         app_id: AppId(1),
         task_id: TaskId(7),
         bounds: ONE,
+        priority: 0,
         due_time: id,
+        stands_in_line: false,
         in_order: true,
         is_early: false,
     });

@@ -66,11 +66,11 @@ pub trait DispatchStore: Send + Sync {
 pub trait PermitStore: Send + Sync {
     /// Gives permits in the order of `asks`, as far as their bounds go; answers who gets none. A permit counts while its
     /// run is DISPATCHED, or QUEUED with the asked version. What asks in order and gets none is noted: no later run of its
-    /// task gets one before it, as long as it is QUEUED with that version. What is not QUEUED with the asked version changes
-    /// nothing.
+    /// task gets one before it, as long as it is QUEUED with that version; and so is what has waited for long, before which
+    /// no less urgent run gets one of the same task, app or tenant. What is not QUEUED with the asked version changes nothing.
     async fn acquire(&self, asks: &[PermitRequest]) -> Result<Granted>;
-    /// Gives permits of runs back that did not go out after all; they wait again.
-    async fn release(&self, ids: &[LogId]) -> Result<()>;
+    /// Gives permits of runs back that did not go out after all. With `in_order`, no later run of their tasks passes them.
+    async fn release(&self, ids: &[LogId], in_order: bool) -> Result<()>;
     /// Notes on QUEUED rows that still have this version what they wait for, beside (id, version),
     /// where they say nothing yet. The version stays: nothing was decided.
     async fn note_waits(&self, waits: &[(LogId, i64, Reason)]) -> Result<()>;

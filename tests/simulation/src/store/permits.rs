@@ -3,10 +3,10 @@
 use super::ModelStore;
 use super::rows::State;
 use async_trait::async_trait;
-use carillon::domain::permit::{Granted, Held, PermitRequest, Standing, grant};
+use carillon::domain::permit::{Granted, Held, Limit, PermitRequest, Standing, grant};
 use carillon::domain::rate_limit::{self, DelayedRun, Slot};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{LogId, Reason, Run, Status, TaskId, TenantId, Transition, Trigger};
+use carillon::domain::{AppId, LogId, Reason, Run, Status, TaskId, TenantId, Transition, Trigger};
 use carillon::store::{DispatchedRun, PermitStore, Result};
 
 #[async_trait]
@@ -15,28 +15,44 @@ impl PermitStore for ModelStore {
         self.call("acquire permits", |state, now| {
             let standing = |ask: &PermitRequest| {
                 let run = state.logs.get(&ask.id).map(|row| &row.run)?;
-                let permit_version = state.permits.get(&ask.id).map_or(0, |permit| permit.version);
-                (run.status == Status::Queued && run.version == ask.version).then(|| Standing::of(ask, permit_version))
+                let (version, of) = state
+                    .permits
+                    .get(&ask.id)
+                    .map_or((0, (AppId(0), TenantId(0))), |permit| (permit.version, (permit.app_id, permit.tenant_id)));
+                (run.status == Status::Queued && run.version == ask.version).then(|| Standing::of(ask, version, of))
             };
             let (granted, changes) = grant(asks, &standing, state.held());
-            for (ask, is_granted) in changes {
-                let version = if is_granted { ask.version } else { -ask.version };
-                if is_granted {
-                    state.grants.begin(ask.id, now);
-                }
-                state.permits.insert(ask.id, PermitRequest { version, ..*ask });
+            for (ask, waits_for) in changes {
+                let permit = match waits_for {
+                    None => {
+                        state.grants.begin(ask.id, now);
+                        *ask
+                    }
+                    Some(limit) => {
+                        let (task_id, app_id, tenant_id) = ask.waits_for(limit);
+                        PermitRequest { version: -ask.version, task_id, app_id, tenant_id, ..*ask }
+                    }
+                };
+                state.permits.insert(ask.id, permit);
             }
             Ok(granted)
         })
         .await
     }
 
-    async fn release(&self, ids: &[LogId]) -> Result<()> {
+    async fn release(&self, ids: &[LogId], in_order: bool) -> Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
         self.call("release permits", |state, now| {
             for id in ids {
-                if let Some(ask) = state.permits.get_mut(id).filter(|ask| ask.version > 0) {
-                    ask.version = -ask.version;
+                if let Some(permit) = state.permits.get_mut(id).filter(|permit| permit.version > 0) {
+                    permit.version = -permit.version;
+                    (permit.app_id, permit.tenant_id) = (AppId(0), TenantId(0));
                     state.grants.end(*id, now);
+                }
+                if !in_order {
+                    state.permits.remove(id);
                 }
             }
             Ok(())
@@ -169,6 +185,13 @@ impl State {
             if run.status == Status::Queued && run.version == -ask.version {
                 let first = held.waiting.entry(ask.task_id).or_insert(run.due_time);
                 *first = run.due_time.min(*first);
+                let limit = Limit::noted(ask.app_id, ask.tenant_id);
+                let of = match limit {
+                    Limit::App => ask.app_id.0,
+                    Limit::Tenant => ask.tenant_id.0,
+                    Limit::Task | Limit::Executor => ask.task_id.0,
+                };
+                held.lines.entry((limit, of)).or_default().push(run.urgency());
             }
             let counts = match run.status {
                 Status::Dispatched => true,

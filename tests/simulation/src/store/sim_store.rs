@@ -160,7 +160,7 @@ either! {
     }
     PermitStore {
         change acquire(asks: &[PermitRequest]) -> Granted;
-        change release(ids: &[LogId]) -> ();
+        change release(ids: &[LogId], in_order: bool) -> ();
         change note_waits(waits: &[(LogId, i64, Reason)]) -> ();
         change take_rate_slots(asks: &[SlotRequest], now: i64) -> Vec<Slot>;
         ask holders(tasks: &[TaskId]) -> Vec<DispatchedRun>;

@@ -267,6 +267,31 @@ fn bounds_of_app_and_tenant_hold_while_they_stand() {
     }
 }
 
+/// P2. The node that hears first of each end asks first for the permit that it leaves: what another has claimed must not wait
+/// while later fires of the same task go.
+#[test]
+fn at_a_bound_that_is_always_full_no_node_starves() {
+    for operation in [Operation::BoundApp { most: 1, lasts: 60_000 }, Operation::BoundTenant { most: 1, lasts: 60_000 }]
+    {
+        for seed in 1..4 {
+            let shape = Shape { nodes: 2, ..Shape::default() };
+            let world = told_by(shape, seed, &[], &[done(20_000, operation.clone())]);
+            let (from, until) = (begun(&world, 20_000 + RULES_READ_MS), begun(&world, 80_000));
+            let mut starts = world.ledger.starts();
+            starts.retain(|start| start.task == world.tasks()[EVERY_SECOND] && (from..until).contains(&start.at));
+            starts.sort_by_key(|start| start.at);
+            let mut latest = 0;
+            let mut passed_by = Vec::new();
+            for start in &starts {
+                latest = start.due_time.max(latest);
+                passed_by.push(latest - start.due_time);
+            }
+            assert!(starts.len() > 5, "seed {seed}: {}", starts.len());
+            assert!(passed_by.iter().all(|ms| *ms <= 5_000), "seed {seed}, {operation:?}: {passed_by:?}");
+        }
+    }
+}
+
 /// One bound is lifted while another begins: what holds afterwards is what the database has, and nothing else is promised.
 #[test]
 fn a_bound_that_is_lifted_while_another_begins_is_promised_by_nobody() {

@@ -21,7 +21,7 @@ use carillon_tests::Kind;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use reads::reads;
-use steps::{Ask, REASONS, Step, story};
+use steps::{Ask, REASONS, Step, When, story};
 
 /// Sequences tried with each database.
 const CASES: u32 = 24;
@@ -166,9 +166,9 @@ impl Twins {
                 vec![Call::ExpireUnclaimed(runs.iter().map(end).collect(), at)]
             }
             Step::Acquire { pick, stale, ask } => vec![self.acquire(*pick, *stale, *ask).await],
-            Step::Release { pick } => {
+            Step::Release { pick, in_order } => {
                 let runs = self.some_but_shards(*pick, false).await;
-                vec![Call::Release(runs.iter().map(|run| run.id).collect())]
+                vec![Call::Release(runs.iter().map(|run| run.id).collect(), *in_order)]
             }
             Step::NoteWaits { pick, stale } => {
                 let runs = self.some(*pick, *stale).await;
@@ -275,7 +275,7 @@ impl Twins {
     }
 
     async fn acquire(&self, pick: u64, stale: bool, ask: Ask) -> Call {
-        let Ask { bounds, in_order, is_early, from_the_last } = ask;
+        let Ask { bounds, in_order, when, from_the_last } = ask;
         let bounds = Bounds { tenant: bounds.tenant.or(self.bound_of_tenant), ..bounds };
         let held = |run: &Run| matches!(run.status, Status::Queued | Status::Dispatched);
         let mut runs = self.some_of(pick, stale, |run| run.parent_id.is_none() && held(run)).await;
@@ -283,8 +283,20 @@ impl Twins {
             runs.reverse();
         }
         let asks = runs.into_iter().map(|run| {
-            let Run { id, version, tenant_id, app_id, task_id, due_time, .. } = run;
-            PermitRequest { id, version, tenant_id, app_id, task_id, bounds, due_time, in_order, is_early }
+            let Run { id, version, tenant_id, app_id, task_id, priority, due_time, .. } = run;
+            PermitRequest {
+                id,
+                version,
+                tenant_id,
+                app_id,
+                task_id,
+                bounds,
+                priority,
+                due_time,
+                stands_in_line: when == When::Long,
+                in_order,
+                is_early: when == When::Early,
+            }
         });
         Call::Acquire(asks.collect())
     }

@@ -15,7 +15,7 @@ pub enum Step {
     Claim { node: NodeId, pick: u64, stale: bool },
     ExpireUnclaimed { pick: u64, stale: bool },
     Acquire { pick: u64, stale: bool, ask: Ask },
-    Release { pick: u64 },
+    Release { pick: u64, in_order: bool },
     NoteWaits { pick: u64, stale: bool },
     RunDispatch { node: NodeId, pick: u64, executor: i64, stale: bool },
     DispatchShards { node: NodeId, pick: usize, total: i32 },
@@ -36,12 +36,20 @@ pub enum Step {
     Purge { second: i64 },
 }
 
+/// When runs ask for permits: before they are due, when they are, or when they have been for long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    Early,
+    Due,
+    Long,
+}
+
 /// How runs ask for permits.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask {
     pub bounds: Bounds,
     pub in_order: bool,
-    pub is_early: bool,
+    pub when: When,
     /// Later ones before earlier ones.
     pub from_the_last: bool,
 }
@@ -54,8 +62,13 @@ fn ask() -> impl Strategy<Value = Ask> {
         (None, None) => Bounds { task, app: Some(2), tenant },
         _ => Bounds { task, app, tenant },
     });
-    (bounds, any::<bool>(), prop::bool::weighted(0.2), any::<bool>())
-        .prop_map(|(bounds, in_order, is_early, from_the_last)| Ask { bounds, in_order, is_early, from_the_last })
+    let when = prop_oneof![1 => Just(When::Early), 2 => Just(When::Due), 2 => Just(When::Long)];
+    (bounds, any::<bool>(), when, any::<bool>()).prop_map(|(bounds, in_order, when, from_the_last)| Ask {
+        bounds,
+        in_order,
+        when,
+        from_the_last,
+    })
 }
 
 /// The reasons that a guarded step may carry here.
@@ -115,7 +128,7 @@ fn carried_out() -> impl Strategy<Value = Step> {
 fn permits() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (pick(), stale(), ask()).prop_map(|(pick, stale, ask)| Step::Acquire { pick, stale, ask }),
-        1 => pick().prop_map(|pick| Step::Release { pick }),
+        1 => (pick(), any::<bool>()).prop_map(|(pick, in_order)| Step::Release { pick, in_order }),
         1 => (pick(), stale()).prop_map(|(pick, stale)| Step::NoteWaits { pick, stale }),
     ]
 }
