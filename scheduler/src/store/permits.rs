@@ -145,24 +145,20 @@ fn clean(d: Dialect, owner: &str) -> String {
     )
 }
 
-/// Permits of these scopes with their logs. PostgreSQL must be told to look each log up: where some thousand runs wait, it
-/// takes reading the whole of `task_log` for cheaper.
-fn with_logs(d: Dialect, owner: &str) -> String {
+/// Of each of these scopes: how many permits count, when the first run that waits is due, and how many do neither.
+/// PostgreSQL must be told to look each log up: where some thousand runs wait, it takes reading the whole of `task_log` for
+/// cheaper.
+fn permits(d: Dialect, owner: &str) -> String {
     let ids = d.ids(1);
-    match d {
+    let with_logs = match d {
         Dialect::Postgres => format!(
-            "permit p LEFT JOIN LATERAL (SELECT t.id, t.status, t.version, t.priority, t.due_time FROM task_log t \
-             WHERE t.id = p.id LIMIT 1) l ON TRUE WHERE p.{owner} = ANY (ARRAY{ids})"
+            "permit p LEFT JOIN LATERAL (SELECT t.id, t.status, t.version, t.due_time FROM task_log t WHERE t.id = p.id \
+             LIMIT 1) l ON TRUE WHERE p.{owner} = ANY (ARRAY{ids})"
         ),
         Dialect::Sqlite | Dialect::MariaDb => {
             format!("permit p LEFT JOIN task_log l ON l.id = p.id WHERE p.{owner} IN {ids}")
         }
-    }
-}
-
-/// Of each of these scopes: how many permits count, when the first run that waits is due, and how many do neither.
-fn permits(d: Dialect, owner: &str) -> String {
-    let with_logs = with_logs(d, owner);
+    };
     format!(
         "SELECT p.{owner}, COUNT(CASE WHEN {HOLDS} THEN 1 END), MIN(CASE WHEN {WAITS} THEN l.due_time END), \
          COUNT(CASE WHEN l.id IS NULL OR NOT ({HOLDS} OR {WAITS}) THEN 1 END) FROM {with_logs} GROUP BY p.{owner}"
@@ -171,10 +167,10 @@ fn permits(d: Dialect, owner: &str) -> String {
 
 /// Who stands in line for the permits of these scopes; `only` leaves out those that wait for another's.
 fn lines(d: Dialect, owner: &str, only: &str) -> String {
-    let with_logs = with_logs(d, owner);
     format!(
-        "SELECT p.{owner}, l.priority, l.due_time, l.id FROM {with_logs} AND {only} AND p.version < 0 AND {WAITS} \
-         LIMIT {LINES_MAX}"
+        "SELECT p.{owner}, l.priority, l.due_time, l.id FROM {} permit p ON p.{owner} = v.n_id \
+         JOIN task_log l ON l.id = p.id WHERE {only} AND p.version < 0 AND {WAITS} LIMIT {LINES_MAX}",
+        d.batch(1, ID)
     )
 }
 

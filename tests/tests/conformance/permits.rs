@@ -172,7 +172,7 @@ async fn in_order_no_run_passes_an_earlier_one_that_waits(world: World) {
     let (runs, others) = (queued(&world, 4).await, queued(&world, 2).await);
     assert_eq!(acquire_in_order(&world, &[&runs[2], &runs[1]], ONE).await, [runs[1].id], "by due time, not by place");
     // The last one waits now. Nothing runs any more.
-    world.store.release(&[runs[1].id], false).await.unwrap();
+    world.store.release(&[runs[1].id], true).await.unwrap();
     for _ in 0..2 {
         assert!(acquire_in_order(&world, &[&runs[2]], ONE).await.is_empty(), "the one that gave it back comes first");
         assert!(acquire_in_order(&world, &[&runs[3], &runs[2]], ONE).await.is_empty());

@@ -30,6 +30,8 @@ pub(super) const TRIGGERS: &[&str] = &[
      VALUES ('permit', NEW.id, NEW.version); END",
     "CREATE TRIGGER seen_permit_back AFTER UPDATE OF version ON permit BEGIN INSERT INTO seen (what, id, facts) \
      VALUES ('permit', NEW.id, NEW.version); END",
+    "CREATE TRIGGER seen_permit_gone AFTER DELETE ON permit BEGIN INSERT INTO seen (what, id, facts) \
+     VALUES ('permit', OLD.id, 0); END",
     "CREATE TRIGGER seen_task AFTER INSERT ON task BEGIN INSERT INTO seen (what, id, facts) \
      VALUES ('task', NEW.id, 'null'); END",
     "CREATE TRIGGER seen_change AFTER UPDATE OF revision ON task WHEN NEW.revision <> OLD.revision BEGIN \
