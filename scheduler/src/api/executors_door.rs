@@ -77,14 +77,13 @@ impl<S: Store + 'static> ExecutorsDoor<S> {
         let signer = Signer { owner: key.owner, key_id: &key.key.id, signed_at: claims.at };
         let reply = match self.messages.handle(message, &signer, &body, &self.limits).await {
             Ok(data) => Reply { code: Code::Ok, msg: "ok".to_owned(), data: Some(data) },
-            Err(Refused { code: Code::Replayed, message, .. }) => {
-                // Its clock may be behind what it said itself: so it learns the time, under a signature that it can check.
-                self.unauthenticated.note(&caller, head, &Refusal::unproved(Code::Replayed, message.clone()));
-                Reply { code: Code::Replayed, msg: message, data: Some(self.time()) }
-            }
-            // So may that of a process that comes after one that knew the time.
-            Err(Refused { code: Code::Conflict, message, .. }) => {
-                Reply { code: Code::Conflict, msg: message, data: Some(self.time()) }
+            // Its clock may be behind what it said itself, or a process before it that knew the time: so it learns the time,
+            // under a signature that it can check.
+            Err(Refused { code: code @ (Code::Replayed | Code::Conflict), message, .. }) => {
+                if code == Code::Replayed {
+                    self.unauthenticated.note(&caller, head, &Refusal::unproved(code, message.clone()));
+                }
+                Reply { code, msg: message, data: Some(self.time()) }
             }
             Err(Refused { code, message, data }) => Reply { code, msg: message, data },
         };

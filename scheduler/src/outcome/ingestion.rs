@@ -106,15 +106,16 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         let complete: Vec<_> = results.iter().map(|result| with_times(result, now)).collect();
         let complete: Vec<&RunResult> = complete.iter().map(AsRef::as_ref).collect();
         let (all, whole) = (results.len() as u64, self.store.succeed_whole(owner, &complete).await?);
+        let all_applied = || results.iter().map(|result| (key(result), Verdict::Applied)).collect();
         if whole == all {
-            return Ok(results.iter().map(|result| (key(result), Verdict::Applied)).collect());
+            return Ok(all_applied());
         }
         // The others are shards, or not current.
         if whole + self.store.succeed(owner, &complete).await? == all {
             let logs: Vec<LogId> = results.iter().map(|result| LogId(result.log)).collect();
             let parents = self.store.parents_of(&logs).await?;
             self.settle(parents.into_iter().collect()).await?;
-            return Ok(results.iter().map(|result| (key(result), Verdict::Applied)).collect());
+            return Ok(all_applied());
         }
         let rows = self.read(owner, results).await?;
         self.settle(rows.values().map(|row| row.run.parent_id).collect()).await?;
