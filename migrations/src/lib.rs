@@ -27,6 +27,8 @@ mod m0012_nodes;
 mod m0013_calendars;
 mod m0014_rule_changes;
 mod m0015_phases;
+mod m0016_plain_executors;
+mod m0017_xxljob;
 mod schema;
 
 /// Steps, oldest first.
@@ -73,6 +75,8 @@ impl MigratorTrait for Migrator {
             Box::new(Additions { name: "m0013_calendars", tables: m0013_calendars::TABLES }),
             Box::new(Tables { name: "m0014_rule_changes", tables: m0014_rule_changes::TABLES }),
             Box::new(m0015_phases::PHASES),
+            Box::new(Additions { name: "m0016_plain_executors", tables: m0016_plain_executors::TABLES }),
+            Box::new(Tables { name: "m0017_xxljob", tables: m0017_xxljob::TABLES }),
         ];
         steps.extend(FURTHER.get().into_iter().flat_map(|further| further()));
         steps

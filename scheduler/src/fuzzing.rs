@@ -4,10 +4,12 @@
 use crate::api::check_registration;
 use crate::auth::{AddressRule, KeyRing, MessageClass, SignedHead, Verifier};
 use crate::domain::task::TaskSpec;
+use crate::domain::xxljob::wire::{Callback, Registration, Reply};
+use crate::domain::xxljob::{Number, number, said};
 use crate::domain::{AppId, Owner, TenantId};
 use crate::store::SigningKey;
 use carillon_protocol::sign::{Key, RequestParts, SignMethod};
-use carillon_protocol::{Code, Heartbeat, Register, Results, Unregister};
+use carillon_protocol::{BlockStrategy, Code, Heartbeat, Register, Results, RunStatus, TEXT_BYTES_MAX, Unregister};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ fn key() -> SigningKey {
         app: "orders".to_owned(),
         expires_at: 0,
         demanded: None,
+        is_token: false,
     }
 }
 
@@ -108,6 +111,26 @@ pub fn node_messages(data: &[u8]) {
     let _ = addresses.check(&String::from_utf8_lossy(data));
 }
 
+/// Every message and answer of an executor of xxl-job.
+#[allow(clippy::missing_panics_doc)] // a panic is what the fuzzer looks for
+pub fn plain_messages(data: &[u8]) {
+    for item in Callback::read(data).map(|callback| callback.items).unwrap_or_default() {
+        assert!(item.message.len() <= TEXT_BYTES_MAX, "a text is not cut");
+        assert!(said::ended(item.code, &item.message) != RunStatus::Other, "an end that no node knows");
+        match Number::read(item.number, NOW) {
+            Some(Number::First(log)) => assert_eq!(number::of_first(log), item.number, "another log"),
+            Some(Number::Later(number)) => assert_eq!(number, item.number, "another attempt"),
+            None => {}
+        }
+    }
+    // Whatever they say.
+    let _ = Registration::read(data);
+    if let Ok(reply) = Reply::read(data) {
+        let _ = said::refusal(BlockStrategy::DiscardLater, &reply.msg);
+        let _ = (said::load(&reply), said::kill(&reply), said::logged(&reply));
+    }
+}
+
 /// The message, which must survive being written.
 fn parsed<M: DeserializeOwned + Serialize>(data: &[u8]) -> Option<M> {
     let message: M = serde_json::from_slice(data).ok()?;
@@ -150,5 +173,10 @@ mod tests {
     #[test]
     fn messages_withstand_bytes() {
         proptest!(cases(4_000), |(data in inputs("node_messages"))| super::node_messages(&data));
+    }
+
+    #[test]
+    fn messages_of_xxl_job_withstand_bytes() {
+        proptest!(cases(4_000), |(data in inputs("plain_messages"))| super::plain_messages(&data));
     }
 }

@@ -21,6 +21,8 @@ pub mod settings;
 pub mod task_files;
 pub mod tls;
 
+pub mod xxljob;
+
 pub mod api;
 pub mod node;
 pub mod workers;

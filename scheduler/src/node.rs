@@ -2,13 +2,15 @@
 //! leaves without losing or delaying anything.
 
 mod core;
+mod plain;
 
 pub use core::NodeCore;
+use plain::PlainWire;
 
 use crate::api;
 use crate::auth::{AddressRule, Authenticator, FIRST_USER, KeyRing, Provider, SessionTimes, Throttle, check_password};
 use crate::cluster::{Clock, ClusterClock, await_free_name};
-use crate::dispatch::{DispatchSettings, HttpTransport, Pump, Tails};
+use crate::dispatch::{DispatchSettings, HttpTransport, Pump, Tails, Wires};
 use crate::domain::audit::Actor;
 use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
@@ -53,7 +55,9 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let clock = Arc::new(ClusterClock::synchronised(&store).await.with_context(unusable)?);
     let addresses = AddressRule::new(&settings.executors.allowed_networks);
     let cluster_clock = clock.clone() as Arc<dyn Clock>;
-    let transport = HttpTransport::new(keys.clone(), store.clone(), addresses.clone(), cluster_clock)?;
+    let transport = HttpTransport::new(keys.clone(), store.clone(), addresses.clone(), cluster_clock.clone())?;
+    let plain = PlainWire::open(&store, &keys, &addresses, &cluster_clock)?;
+    let transport = Wires { signed: Arc::new(transport), plain: plain.stand_in.clone() };
     let info = node_info(&settings, &listener)?;
     let engine_settings = engine_settings(&settings);
     let offline_after_ms = engine_settings.offline_after_ms;
@@ -71,7 +75,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let streams = Arc::new(Streams::new(stop.clone()));
     let messages = api::ExecutorMessages {
         engine: engine.clone(),
-        addresses,
+        addresses: addresses.clone(),
         settings: executor_settings(&settings),
         ended: parts.ended.clone(),
         wake: parts.wake.clone(),
@@ -83,6 +87,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         definitions: parts.definitions.clone(),
         ended: parts.ended.clone(),
         door: api::ExecutorsDoor::new(messages, keys.clone(), Arc::new(store.clone()), requests_per_second),
+        plain_door: plain.door(&parts),
         keys: keys.clone(),
         trusted_proxies: settings.server.trusted_proxies.clone(),
         executors_show_certificates: tls.as_ref().is_some_and(|tls| tls.executors_show_certificates),
@@ -111,8 +116,17 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let server = tokio::spawn(server);
 
     let pump = Pump::start(core.pump())?;
-    let watcher = Watcher::new(engine, store.clone(), streams);
-    let process = Arc::new(ProcessParts { keys: keys.clone(), certificate, store: store.clone(), watcher });
+    let watcher = Watcher::new(engine.clone(), store.clone(), streams);
+    let process = Arc::new(ProcessParts {
+        keys: keys.clone(),
+        certificate,
+        store: store.clone(),
+        watcher,
+        vouching: plain.vouching(&engine, ms(settings.executors.plain_lost_after)),
+        reports: plain.reports.clone(),
+        engine,
+        ended: parts.ended.clone(),
+    });
     let all =
         parts.workers(&EnginePeriods::of(&settings)).into_iter().chain(process.workers(&ProcessPeriods::of(&settings)));
     let mut workers = Workers::new();
@@ -121,7 +135,11 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     }
     let failure = watch(&mut workers, &pump, &server, shutdown).await;
 
-    core.leave(&mut workers, pump.stop(), note_key_uses(&keys, &store)).await;
+    let stopped = async {
+        pump.stop().await;
+        plain.close().await;
+    };
+    core.leave(&mut workers, stopped, note_key_uses(&keys, &store)).await;
     tails.close();
     handle.stop(true).await;
     store.close().await;
@@ -311,6 +329,7 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             accept_window_ms: ms(s.accept_window),
             offline_after_ms: ms(settings.executors.offline_after),
             abandon_after_ms: ms(settings.executors.abandon_after),
+            plain_lost_after_ms: ms(settings.executors.plain_lost_after),
             // The executor's heartbeats may be lost for as long as its lease holds before the node loses its database. Executors
             // bear twice their own.
             kept_going_ms: ms(settings.executors.offline_after)

@@ -119,6 +119,8 @@ pub struct ExecutorsSettings {
     #[serde(with = "humantime_serde")]
     pub abandon_after: Duration,
     #[serde(with = "humantime_serde")]
+    pub plain_lost_after: Duration,
+    #[serde(with = "humantime_serde")]
     pub keys_interval: Duration,
     #[serde(with = "humantime_serde")]
     pub key_uses_interval: Duration,
@@ -306,6 +308,10 @@ impl Settings {
             (
                 self.executors.abandon_after >= self.executors.offline_after,
                 "executors.abandon_after must be at least executors.offline_after",
+            ),
+            (
+                self.executors.plain_lost_after >= Duration::from_mins(1),
+                "executors.plain_lost_after must be at least 1m",
             ),
             (
                 (1..=20_000).contains(&self.executors.requests_per_second),

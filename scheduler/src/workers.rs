@@ -48,10 +48,14 @@ enum Worker {
     Housekeeping,
     Statistics,
     Watch,
+    /// Vouches for plain executors.
+    Vouch,
+    /// Takes in what is to be said of their runs.
+    Reports,
 }
 
 /// Rounds that failed, by worker.
-pub static ROUNDS_FAILED: Family<17> = family!(Worker {
+pub static ROUNDS_FAILED: Family<19> = family!(Worker {
     Heartbeat "heartbeat",
     Look "look",
     Keys "keys",
@@ -69,6 +73,8 @@ pub static ROUNDS_FAILED: Family<17> = family!(Worker {
     Housekeeping "housekeeping",
     Statistics "statistics",
     Watch "watch",
+    Vouch "vouch",
+    Reports "reports",
 });
 
 /// What a round may end in.

@@ -39,6 +39,7 @@ pub mod executor;
 pub mod node;
 pub mod openapi;
 pub mod people;
+pub mod plain_executor;
 pub mod report;
 pub mod tenants;
 pub mod visits;

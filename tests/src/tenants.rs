@@ -33,6 +33,6 @@ pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &
         revision: 1,
         created_at: 1,
     };
-    store.create_app(&app, &key, KeyWords { note: "", created_by: "" }).await.expect("make the app");
+    store.create_app(&app, &key, KeyWords { is_token: false, note: "", created_by: "" }).await.expect("make the app");
     Owner { tenant_id, app_id: AppId(app_id) }
 }

@@ -170,7 +170,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
         revision: 1,
         created_at: now,
     };
-    let words = KeyWords { note: "", created_by: &caller.actor.name };
+    let words = KeyWords { is_token: false, note: "", created_by: &caller.actor.name };
     let note = api.note(&caller, Action::CreateApp, app.tenant_id, target(&app), (None, audited(&app)));
     api.store.noting(vec![note]).create_app(&app, &key, words).await?;
     known_here(&api).await;

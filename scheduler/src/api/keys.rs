@@ -6,10 +6,10 @@ use super::problem::Problem;
 use super::targets::find_app;
 use super::words::KeyState;
 use super::{Api, body};
-use crate::auth::Caller;
+use crate::auth::{Caller, KeyRing, SECRET_CHARS_MIN};
 use crate::domain::audit::Target;
-use crate::domain::{Action, FieldError, Owner, Permission};
-use crate::store::{AppView, KeyCursor, KeyView, KeyWords};
+use crate::domain::{Action, FieldError, FieldRefusal, Owner, Permission, Refusal};
+use crate::store::{AppView, KeyCursor, KeyView, KeyWords, TOKEN};
 use actix_web::{HttpResponse, web};
 use carillon_protocol::sign::{Key, random_hex};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,9 @@ const OVERLAP_MS: i64 = 24 * 3_600_000;
 
 /// Longest overlap, ms.
 const OVERLAP_MS_MAX: i64 = 30 * 24 * 3_600_000;
+
+/// Longest token, characters.
+const TOKEN_CHARS_MAX: usize = 128;
 
 /// Longest note, characters.
 const NOTE_CHARS_MAX: usize = 160;
@@ -34,7 +37,11 @@ pub fn operations() -> Vec<Operation> {
             .answers_page::<KeyOutput>("A page of keys: valid ones first, then the others, each newest first")
             .to(list),
         post("/apps/{id}/keys", Action::CreateKey, P::KeysCreate, "Create an additional key")
-            .says("The secret is in this response and is never shown again. An app has at most ten valid keys.")
+            .says(
+                "The secret is in this response and is never shown again. An app has at most ten valid keys. A key of the kind \
+                 `token` opens the app's door for executors that speak xxl-job's protocol: they send the secret as their \
+                 access token. Several apps of one tenant may have the same token.",
+            )
             .body::<NewKey>()
             .answers::<CreatedKey>(201, "The key")
             .to(create),
@@ -64,6 +71,24 @@ struct NewKey {
     #[serde(default)]
     #[schema(max_length = 160)]
     note: String,
+    /// What executors do with it.
+    #[serde(default)]
+    kind: KeyKind,
+    /// Of a token only: the token that executors have already. Without it one is made.
+    #[serde(default)]
+    #[schema(min_length = 16, max_length = 128)]
+    secret: Option<String>,
+}
+
+/// What executors do with a key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum KeyKind {
+    /// They sign messages with it.
+    #[default]
+    Signing,
+    /// They send it as the access token of xxl-job's protocol.
+    Token,
 }
 
 /// The key that replaces the others.
@@ -105,6 +130,8 @@ impl From<Key> for CreatedKey {
 struct KeyOutput {
     /// Id, as executors send it.
     id: String,
+    /// What executors do with it.
+    kind: KeyKind,
     /// `valid`, `expired` or `revoked`.
     #[schema(value_type = KeyState)]
     state: &'static str,
@@ -132,6 +159,7 @@ impl KeyOutput {
         };
         Self {
             id: key.id,
+            kind: if key.kind == TOKEN { KeyKind::Token } else { KeyKind::Signing },
             state,
             note: key.note,
             created_by: key.created_by,
@@ -180,14 +208,23 @@ async fn create(
     app: web::Path<String>,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let NewKey { note } = body::json(payload).await?;
+    let NewKey { note, kind, secret } = body::json(payload).await?;
     check_note(&note)?;
     let app = find_app(&api, &caller, Permission::KeysCreate, &app).await?;
-    let key = new_key()?;
-    let said = json!({ "app": app.name, "note": note }).to_string();
+    let mut key = new_key()?;
+    if let Some(secret) = secret {
+        check_token(kind, &secret)?;
+        key.secret = secret;
+    }
+    let now = api.engine.clock.now_ms();
+    let is_others = api.keys.tokens(&key.secret, now).iter().any(|other| other.owner.tenant_id != app.tenant_id);
+    if kind == KeyKind::Token && is_others {
+        return Err(Refusal::TokenTaken.into());
+    }
+    let said = json!({ "app": app.name, "note": note, "kind": kind }).to_string();
     let audit = api.note(&caller, Action::CreateKey, app.tenant_id, target(&key.id), (None, Some(said)));
-    let words = KeyWords { note: &note, created_by: &caller.actor.name };
-    api.store.noting(vec![audit]).create_key(owner(&app), &key, words, api.engine.clock.now_ms()).await?;
+    let words = KeyWords { is_token: kind == KeyKind::Token, note: &note, created_by: &caller.actor.name };
+    api.store.noting(vec![audit]).create_key(owner(&app), &key, words, now).await?;
     known_here(&api).await;
     Ok(HttpResponse::Created().json(CreatedKey::from(key)))
 }
@@ -207,7 +244,7 @@ async fn rotate(
     let key = new_key()?;
     let said = json!({ "app": app.name, "note": note, "overlap_ms": overlap_ms }).to_string();
     let audit = api.note(&caller, Action::RotateKeys, app.tenant_id, target(&key.id), (None, Some(said)));
-    let words = KeyWords { note: &note, created_by: &caller.actor.name };
+    let words = KeyWords { is_token: false, note: &note, created_by: &caller.actor.name };
     let store = api.store.noting(vec![audit]);
     store.rotate_key(owner(&app), &key, words, overlap_ms, api.engine.clock.now_ms()).await?;
     known_here(&api).await;
@@ -236,6 +273,19 @@ fn check_note(note: &str) -> Result<(), FieldError> {
         return Ok(());
     }
     Err(FieldError::too_long("note", NOTE_CHARS_MAX))
+}
+
+/// A token is sent in a header, and nobody else may guess it.
+fn check_token(kind: KeyKind, secret: &str) -> Result<(), FieldError> {
+    if kind != KeyKind::Token {
+        return Err(FieldError::new("secret", FieldRefusal::NotWith { other: "kind: signing".to_owned() }));
+    }
+    let is_header = secret.bytes().all(|byte| byte.is_ascii_graphic());
+    if KeyRing::is_weak(secret) || secret.len() > TOKEN_CHARS_MAX || !is_header {
+        let (least, most) = (SECRET_CHARS_MIN as i64, TOKEN_CHARS_MAX as i64);
+        return Err(FieldError::new("secret", FieldRefusal::WeakToken { least, most }));
+    }
+    Ok(())
 }
 
 /// A key that cannot be guessed.

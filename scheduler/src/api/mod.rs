@@ -65,6 +65,7 @@ mod why;
 mod wire;
 mod wire_limits;
 mod words;
+mod xxljob;
 
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
@@ -84,6 +85,7 @@ pub use state::{Api, CachedAnswers, Rates};
 use std::net::TcpListener;
 use std::time::Duration;
 pub use wait_slots::WaitSlots;
+pub use xxljob::{PlainDoor, PlainDoorParts};
 
 /// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -179,6 +181,7 @@ pub fn server(
             .wrap(from_fn(metrics::count_requests))
             .wrap(from_fn(unread_bodies::keep))
             .service(web::scope(NODE_BASE_PATH).configure(wire::routes))
+            .configure(xxljob::routes)
             .service(
                 web::scope("/api/v1")
                     .configure(|config| operation::configure(config, operations()))

@@ -4,6 +4,7 @@ use super::executors_door::ExecutorsDoor;
 use super::forecasts::Forecasts;
 use super::short_cache::ShortCache;
 use super::wait_slots::WaitSlots;
+use super::xxljob::PlainDoor;
 use crate::auth::{Authenticator, KeyRing, Provider, Throttle};
 use crate::definitions::TaskDefinitions;
 use crate::dispatch::Tails;
@@ -49,6 +50,8 @@ pub struct Api {
     pub ended: Arc<RunEndSignal>,
     /// Answers executors.
     pub door: ExecutorsDoor<SqlStore>,
+    /// Answers plain executors.
+    pub plain_door: PlainDoor<SqlStore>,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
     /// Proxies that are trusted to report where requests come from.

@@ -3,6 +3,7 @@
 
 use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use url::{Host, Url};
@@ -47,8 +48,11 @@ impl AddressRule {
         self.admit(ip).or_else(refuse)
     }
 
-    /// Whether something may be sent to `ip`; else why not.
-    fn admit(&self, ip: IpAddr) -> Result<(), &'static str> {
+    /// Whether something may be sent to `ip`.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn admit(&self, ip: IpAddr) -> Result<(), &'static str> {
         // ::ffff:10.0.0.7 is 10.0.0.7 to the machine.
         let ip = ip.to_canonical();
         if is_never(ip) {
@@ -58,6 +62,27 @@ impl AddressRule {
             return Err("it is in none of the networks allowed for executors (executors.allowed_networks)");
         }
         Ok(())
+    }
+
+    /// The addresses of the machine called `name`, without those that nothing may be sent to; at least one.
+    ///
+    /// # Errors
+    /// When it is not found, or nothing may be sent to any of them.
+    pub async fn find(&self, name: &str, port: u16) -> Result<Vec<SocketAddr>, Box<dyn Error + Send + Sync>> {
+        let found = tokio::net::lookup_host((name, port)).await?;
+        let mut refused = "it has no address";
+        let admitted = |address: &SocketAddr| match self.admit(address.ip()) {
+            Ok(()) => true,
+            Err(why) => {
+                refused = why;
+                false
+            }
+        };
+        let allowed: Vec<SocketAddr> = found.filter(admitted).collect();
+        if allowed.is_empty() {
+            return Err(format!("{name} resolves to no address of an executor: {refused}").into());
+        }
+        Ok(allowed)
     }
 }
 
@@ -117,22 +142,7 @@ fn inner_addresses(ip: Ipv6Addr) -> Vec<Ipv4Addr> {
 impl Resolve for AddressRule {
     fn resolve(&self, name: Name) -> Resolving {
         let rule = self.clone();
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let mut refused = "it has no address";
-            let admitted = |address: &SocketAddr| match rule.admit(address.ip()) {
-                Ok(()) => true,
-                Err(why) => {
-                    refused = why;
-                    false
-                }
-            };
-            let allowed: Vec<SocketAddr> = found.filter(admitted).collect();
-            if allowed.is_empty() {
-                return Err(format!("{} resolves to no address of an executor: {refused}", name.as_str()).into());
-            }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
-        })
+        Box::pin(async move { Ok(Box::new(rule.find(name.as_str(), 0).await?.into_iter()) as Addrs) })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Keys of executors: found by id to check a signature and to make one.
 
+use super::secret::hash_of;
 use crate::domain::TenantId;
 use crate::store::{EncryptionError, KeyStore, KeyUse, Result, SigningKey};
 use arc_swap::ArcSwap;
@@ -16,7 +17,7 @@ const USES_MAX: usize = 10_000;
 const MISS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shortest secret that is accepted anywhere but on loopback, characters.
-const SECRET_CHARS_MIN: usize = 16;
+pub const SECRET_CHARS_MIN: usize = 16;
 
 /// Secrets that are printed in public documentation.
 const KNOWN_SECRETS: [&str; 6] = ["default_token", "xxl-job", "changeme", "secret", "password", "horace-cron-job"];
@@ -43,6 +44,19 @@ struct Reading {
     /// Grows with each reading that is begun.
     number: u64,
     by_id: HashMap<String, Arc<SigningKey>>,
+    /// Tokens by their hash: looking one up takes as long for a wrong one as for a right one. Several apps of a tenant may have
+    /// the same.
+    tokens: HashMap<String, Vec<Arc<SigningKey>>>,
+}
+
+impl Reading {
+    fn of(number: u64, by_id: HashMap<String, Arc<SigningKey>>) -> Self {
+        let mut tokens: HashMap<String, Vec<Arc<SigningKey>>> = HashMap::new();
+        for key in by_id.values().filter(|key| key.is_token) {
+            tokens.entry(hash_of(&key.key.secret)).or_default().push(Arc::clone(key));
+        }
+        Self { number, by_id, tokens }
+    }
 }
 
 /// Every valid key. Each second the ring looks at the audit's chains, without an entry in which no key changes, and reads the
@@ -128,7 +142,7 @@ impl KeyRing {
     /// Takes what the reading of that number found.
     pub(crate) fn take(&self, number: u64, keys: Vec<SigningKey>) {
         let by_id = keys.into_iter().map(|key| (key.key.id.clone(), Arc::new(key))).collect();
-        let reading = Arc::new(Reading { number, by_id });
+        let reading = Arc::new(Reading::of(number, by_id));
         // One that began earlier, and is slower, must not bring a revoked key back.
         self.keys.rcu(|present| if present.number > number { Arc::clone(present) } else { Arc::clone(&reading) });
     }
@@ -144,7 +158,7 @@ impl KeyRing {
             let others = present.by_id.iter().filter(|(_, key)| !tenants.contains(&key.owner.tenant_id));
             let others = others.map(|(id, key)| (id.clone(), Arc::clone(key)));
             let by_id = others.chain(keys.iter().map(|key| (key.key.id.clone(), Arc::clone(key)))).collect();
-            Arc::new(Reading { number, by_id })
+            Arc::new(Reading::of(number, by_id))
         });
     }
 
@@ -166,17 +180,32 @@ impl KeyRing {
         }
     }
 
-    /// The key of that id, if it is valid at `now` (cluster ms).
+    /// The key of that id that signs, if it is valid at `now` (cluster ms).
     pub fn find(&self, id: &str, now: i64) -> Option<Arc<SigningKey>> {
-        self.keys.load().by_id.get(id).filter(|key| key.is_valid(now)).cloned()
+        self.keys.load().by_id.get(id).filter(|key| key.is_valid(now) && !key.is_token).cloned()
+    }
+
+    /// The token of that id, if it is valid at `now` (cluster ms).
+    pub fn find_token(&self, id: &str, now: i64) -> Option<Arc<SigningKey>> {
+        self.keys.load().by_id.get(id).filter(|key| key.is_valid(now) && key.is_token).cloned()
+    }
+
+    /// The apps' keys whose token this is, valid at `now` (cluster ms).
+    pub fn tokens(&self, token: &str, now: i64) -> Vec<Arc<SigningKey>> {
+        let keys = self.keys.load();
+        let same = keys.tokens.get(&hash_of(token)).into_iter().flatten();
+        same.filter(|key| key.is_valid(now)).cloned().collect()
+    }
+
+    /// Whether this may be nobody's token.
+    #[must_use]
+    pub fn is_weak(secret: &str) -> bool {
+        secret.chars().count() < SECRET_CHARS_MIN || KNOWN_SECRETS.contains(&secret)
     }
 
     /// Ids of keys whose secret is short or well known.
     pub fn weak(&self) -> Vec<String> {
-        let weak = |key: &&Arc<SigningKey>| {
-            let secret = key.key.secret.as_str();
-            secret.chars().count() < SECRET_CHARS_MIN || KNOWN_SECRETS.contains(&secret)
-        };
+        let weak = |key: &&Arc<SigningKey>| Self::is_weak(&key.key.secret);
         self.keys.load().by_id.values().filter(weak).map(|key| key.key.id.clone()).collect()
     }
 
@@ -196,7 +225,8 @@ impl KeyRing {
         noted
     }
 
-    pub(super) fn used(&self, key: &SigningKey, at: i64) {
+    /// Notes that a key was used at `at`, cluster ms.
+    pub fn used(&self, key: &SigningKey, at: i64) {
         let mut uses = self.uses();
         if let Some(used) = uses.get_mut(&key.key.id) {
             used.at = at;

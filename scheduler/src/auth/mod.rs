@@ -14,7 +14,7 @@ mod verifier;
 pub use address::AddressRule;
 pub use authenticator::{Authenticator, Denied, FIRST_USER, LoginContext, SessionTimes, SignedIn};
 pub use caller::{Caller, Recheck};
-pub use keys::KeyRing;
+pub use keys::{KeyRing, SECRET_CHARS_MIN};
 pub use oidc::Provider;
 pub use password::{check_password, random_password};
 pub use secret::{SESSION_PREFIX, TOKEN_PREFIX, csrf_of, hash_of, new_secret};

@@ -252,6 +252,7 @@ mod tests {
             app: "orders".to_owned(),
             expires_at: 0,
             demanded: None,
+            is_token: false,
         }
     }
 

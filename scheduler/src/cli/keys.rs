@@ -4,10 +4,13 @@ use super::client::{Client, ListLimit};
 use super::find;
 use super::node::ApiRequest;
 use super::table::{Column, field};
+use anyhow::Context;
 use clap::Subcommand;
+use std::path::{Path, PathBuf};
 
 const COLUMNS: &[Column] = &[
     field("ID", "id"),
+    field("KIND", "kind"),
     field("STATE", "state"),
     field("NOTE", "note"),
     field("USED", "last_used_at"),
@@ -34,6 +37,12 @@ pub enum Keys {
         /// What it is for.
         #[arg(long)]
         note: Option<String>,
+        /// What executors do with it: they sign with it, or send it as the access token of xxl-job's protocol.
+        #[arg(long, value_parser = ["signing", "token"])]
+        kind: Option<String>,
+        /// A file with the token that executors have already; without it one is made.
+        #[arg(long, value_name = "FILE", requires = "kind")]
+        secret_file: Option<PathBuf>,
     },
     /// Replace an app's keys with a new one; its secret is shown only once.
     Rotate {
@@ -62,9 +71,11 @@ impl Keys {
                 let ask = ApiRequest::get(["apps", &find::app(node, &app).await?, "keys"]);
                 client.pages(ask, "after", &most, COLUMNS).await
             }
-            Self::Create { app, note } => {
+            Self::Create { app, note, kind, secret_file } => {
+                let secret = secret_file.map(|file| read_secret(&file)).transpose()?;
                 let ask = ApiRequest::post(["apps", &find::app(node, &app).await?, "keys"]);
-                client.show(ask.fields([("note", note.map(Into::into))])).await
+                let fields = [("note", note), ("kind", kind), ("secret", secret)];
+                client.show(ask.fields(fields.map(|(name, value)| (name, value.map(Into::into))))).await
             }
             Self::Rotate { app, note, overlap_ms } => {
                 let ask = ApiRequest::post(["apps", &find::app(node, &app).await?, "keys", "rotate"]);
@@ -76,4 +87,11 @@ impl Keys {
             }
         }
     }
+}
+
+/// A secret is no argument: those are seen by everyone on the machine.
+fn read_secret(file: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(file);
+    let text = text.with_context(|| format!("the file {} cannot be read (--secret-file)", file.display()))?;
+    Ok(text.trim().to_owned())
 }

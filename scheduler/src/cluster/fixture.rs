@@ -47,6 +47,7 @@ pub fn executor(id: i64, heartbeat_at: i64) -> Executor {
         address: format!("http://e{id:04}:1"),
         tags: [].into(),
         handlers: (0..50).map(|number| format!("h{number}")).collect(),
+        plain: false,
         heartbeat_at,
         draining: false,
         disabled: false,

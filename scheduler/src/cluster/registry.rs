@@ -12,7 +12,7 @@ use crate::store::{ExecutorStore, Result};
 use carillon_protocol::{EXECUTOR_RUNS_MAX, RunKey};
 use dashmap::DashMap;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -103,6 +103,8 @@ pub struct Registry {
     readings: AtomicU64,
     shapes: AtomicU64,
     departures: AtomicU64,
+    /// Plain executors online.
+    plain: AtomicUsize,
     read: Mutex<ReadSoFar>,
 }
 
@@ -216,6 +218,16 @@ impl Registry {
     /// The executor, if it is online.
     pub fn find(&self, id: ExecutorId) -> Option<Arc<Executor>> {
         self.by_id.get(&id).map(|executor| Arc::clone(&executor))
+    }
+
+    /// Whether any executor that is online is plain.
+    pub fn has_plain(&self) -> bool {
+        self.plain.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether one of the app's executors is plain.
+    pub fn is_plain(&self, app: App) -> bool {
+        self.fleets.get(&app).is_some_and(|fleet| fleet.has_plain())
     }
 
     /// How many are online.
@@ -400,6 +412,7 @@ impl Registry {
             let executor = Arc::new(executor);
             let before = self.by_id.insert(executor.id, Arc::clone(&executor));
             self.gone.remove(&executor.id);
+            self.count_plain(before.as_ref().is_some_and(|before| before.plain), executor.plain);
             if before.as_ref().is_none_or(|before| executor.may_take_more_than(before)) {
                 self.note_come(app);
             }
@@ -411,6 +424,7 @@ impl Registry {
             if let Some((_, executor)) = self.by_id.remove(&id) {
                 self.departures.fetch_add(1, Ordering::Relaxed);
                 self.gone.insert(id, Instant::now());
+                self.count_plain(executor.plain, false);
                 changed.entry((executor.tenant_id, executor.app_id)).or_default().left.insert(id);
             }
             self.snapshots.remove(&id);
@@ -418,6 +432,14 @@ impl Registry {
         }
         for (app, changed) in changed {
             self.change(app, &changed);
+        }
+    }
+
+    fn count_plain(&self, before: bool, now: bool) {
+        match (before, now) {
+            (false, true) => drop(self.plain.fetch_add(1, Ordering::Relaxed)),
+            (true, false) => drop(self.plain.fetch_sub(1, Ordering::Relaxed)),
+            _ => {}
         }
     }
 

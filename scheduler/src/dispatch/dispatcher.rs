@@ -10,7 +10,7 @@ use super::{Canceller, EndedRuns, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::domain::permit::Limit;
 use crate::domain::routing::{CandidateLists, NoExecutor, Rings};
-use crate::domain::{ExecutorId, IdSource, LogId, Reason, Run, Status, TenantId, Transition, failure};
+use crate::domain::{AppId, ExecutorId, IdSource, LogId, Reason, Run, Status, TenantId, Transition, failure};
 use crate::metrics::METRICS;
 use crate::queue::{Batch, RunQueue, UnderWay};
 use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, RunDispatch, StoreError};
@@ -34,6 +34,10 @@ pub struct DispatchSettings {
     /// Between two looks at what waits for a permit.
     pub waiting_ms: i64,
 }
+
+/// What may go to a plain executor stays QUEUED until so long before it is due, ms: nothing holds it early for the node. Long
+/// enough to choose, record and hand it to the sender; and shorter than what a stop allows for what is on its way.
+pub const PLAIN_LEAD_MS: i64 = 200;
 
 /// Executors tried for one run in one pass at most.
 const ROUNDS_MAX: usize = 8;
@@ -155,6 +159,7 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
     /// executor that does not answer keeps up only its own tenant.
     pub async fn dispatch_batch<P>(&self, batch: Batch, permit: P) {
         let Batch { runs, mut under_way } = batch;
+        let runs = self.hold_back(runs, &mut under_way);
         let outgoing_runs = match self.judge(runs).await {
             Ok(outgoing_runs) => outgoing_runs,
             Err((runs, error)) => return self.postpone(runs, &error),
@@ -162,6 +167,27 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
         let (bounded, free) = self.split_bounded(outgoing_runs);
         let counted = under_way.part(bounded.iter().map(|outgoing| outgoing.run.id));
         join(self.dispatch_admitted(free, under_way, permit), self.dispatch_bounded(bounded, counted)).await;
+    }
+
+    /// Puts back what may go to a plain executor and is not due at once; answers the others.
+    fn hold_back(&self, runs: Vec<Run>, under_way: &mut UnderWay) -> Vec<Run> {
+        if !self.registry.has_plain() {
+            return runs;
+        }
+        let from = self.clock.now_ms() + PLAIN_LEAD_MS;
+        let mut fleets: HashMap<(TenantId, AppId), bool> = HashMap::new();
+        let mut is_early = |run: &Run| {
+            let app = (run.tenant_id, run.app_id);
+            run.due_time > from && *fleets.entry(app).or_insert_with(|| self.registry.is_plain(app))
+        };
+        let (early, now): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| is_early(run));
+        if !early.is_empty() {
+            let held = under_way.part(early.iter().map(|run| run.id));
+            let at = |run: Run| (run.due_time - PLAIN_LEAD_MS + self.settings.lead_ms, run);
+            self.queue.push_at(early.into_iter().map(at));
+            drop(held);
+        }
+        now
     }
 
     /// Runs that may only run so many at once: they ask for rows that other nodes may hold, so nothing waits for them that

@@ -20,6 +20,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// An executor answers a dispatch from memory; longer than this is a fault.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_500);
 
+/// A plain executor answers within this time, as xxl-job's admin waits for it.
+const PLAIN_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Connections to plain executors are kept for so long without use: clients close them after a few seconds.
+const PLAIN_POOL_IDLE: Duration = Duration::from_secs(4);
+
 /// The transport of production.
 pub type HttpTransport = SignedTransport<HttpCarrier>;
 
@@ -39,20 +45,34 @@ impl HttpTransport {
         addresses: AddressRule,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
-        let client = Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(REQUEST_TIMEOUT)
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .tls_backend_preconfigured(crate::tls::unused()?)
-            .dns_resolver(Arc::new(addresses.clone()))
-            .tcp_nodelay(true)
-            .pool_idle_timeout(EXECUTOR_POOL_IDLE)
-            .pool_max_idle_per_host(8)
-            .build()?;
+        let client = client(&addresses, REQUEST_TIMEOUT, EXECUTOR_POOL_IDLE)?;
         let (key_store, random) = (Arc::new(store), Arc::new(SystemRandom));
         Ok(Self::over(HttpCarrier { client }, TransportParts { keys, key_store, addresses, clock, random }))
     }
+}
+
+impl HttpCarrier {
+    /// Carries messages to plain executors, which may be slow to answer, and close idle connections as they please.
+    ///
+    /// # Errors
+    /// When the HTTP client cannot be made.
+    pub fn plain(addresses: &AddressRule) -> anyhow::Result<Self> {
+        Ok(Self { client: client(addresses, PLAIN_TIMEOUT, PLAIN_POOL_IDLE)? })
+    }
+}
+
+fn client(addresses: &AddressRule, timeout: Duration, idle: Duration) -> anyhow::Result<Client> {
+    Ok(Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(timeout)
+        .redirect(redirect::Policy::none())
+        .no_proxy()
+        .tls_backend_preconfigured(crate::tls::unused()?)
+        .dns_resolver(Arc::new(addresses.clone()))
+        .tcp_nodelay(true)
+        .pool_idle_timeout(idle)
+        .pool_max_idle_per_host(8)
+        .build()?)
 }
 
 #[async_trait]

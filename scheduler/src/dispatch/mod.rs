@@ -21,15 +21,17 @@ mod signed;
 mod tail;
 mod tasks;
 mod transport;
+mod wires;
 
 pub use cancel::{Canceller, Revocation};
 pub use carrier::{Carrier, Uncarried};
 pub use dispatcher::{DispatchParts, DispatchSettings, Dispatcher};
 pub use ended_runs::EndedRuns;
-pub use http::HttpTransport;
+pub use http::{HttpCarrier, HttpTransport};
 pub use output::{OUTPUT_STATUSES, OutputReader, OutputStatus, Reading, Wanted};
 pub use pump::{Pump, PumpCore, PumpSettings};
 pub use signed::{SignedTransport, TransportParts};
 pub use tail::{NoTailSlot, RunSource, TailClient, TailEnd, TailEvent, TailSlot, Tails, follow};
 pub use tasks::TaskCache;
 pub use transport::{Presence, SendError, Transport};
+pub use wires::Wires;

@@ -24,8 +24,10 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
         }
         let mut messages = Vec::new();
         for (executor, mut outgoing_runs) in by_executor.into_values() {
+            // A plain executor gets each run by itself, and answers for it alone.
+            let most = if executor.plain { 1 } else { carillon_protocol::DISPATCH_ITEMS_MAX };
             while !outgoing_runs.is_empty() {
-                let rest = outgoing_runs.split_off(outgoing_runs.len().min(carillon_protocol::DISPATCH_ITEMS_MAX));
+                let rest = outgoing_runs.split_off(outgoing_runs.len().min(most));
                 messages.push(self.send(Arc::clone(&executor), outgoing_runs));
                 outgoing_runs = rest;
             }

@@ -60,8 +60,10 @@ pub struct Executor {
     pub address: String,
     /// Tags, compared exactly.
     pub tags: NameSet,
-    /// Handler names.
+    /// Handler names; a plain one does not tell them.
     pub handlers: NameSet,
+    /// It holds nothing early, lists neither runs nor handlers, and has no lease: a node speaks for it.
+    pub plain: bool,
     /// Last committed heartbeat, cluster ms.
     pub heartbeat_at: i64,
     /// Takes no new runs.
@@ -117,7 +119,13 @@ impl Executor {
     /// Whether it may be given a run of `handler` under the condition `tags`.
     #[must_use]
     pub fn fits(&self, handler: &str, tags: &Tags) -> bool {
-        self.is_open() && self.handlers.contains(handler) && tags.fits(&self.tags)
+        self.is_open() && self.has(handler) && tags.fits(&self.tags)
+    }
+
+    /// Whether it has this handler, as far as is known.
+    #[must_use]
+    pub fn has(&self, handler: &str) -> bool {
+        self.plain || self.handlers.contains(handler)
     }
 
     /// Whether it may be given runs that it could not be given as `before`.
@@ -132,7 +140,7 @@ impl Executor {
         self.id == other.id
             && self.address == other.address
             && (self.draining, self.disabled, self.weight) == (other.draining, other.disabled, other.weight)
-            && self.handlers == other.handlers
+            && (self.plain, &self.handlers) == (other.plain, &other.handlers)
             && self.tags == other.tags
     }
 

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// 2025-01-01T00:00:00Z, epoch ms.
 const EPOCH_MS: i64 = 1_735_689_600_000;
 
-/// Bits below the milliseconds.
-const NODE_BITS: i64 = 10;
-const SEQUENCE_BITS: i64 = 12;
+/// Bits below the milliseconds: the node, and the lowest, which count within a millisecond.
+pub(crate) const NODE_BITS: i64 = 10;
+pub(crate) const SEQUENCE_BITS: i64 = 12;
 
 /// Milliseconds that an id has room for.
 const MS_MAX: i64 = (1 << 41) - 1;

@@ -3,7 +3,7 @@
 //! `task_log` holds the states of a run and which may follow which; `task` what an admin
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
 //! `refusal` lists why something is refused; `routing` chooses executors; `cron` knows Quartz; `access` says who may do what; `statistics` adds up
-//! what happened, `forecast` what will.
+//! what happened, `forecast` what will; `xxljob` reads and writes what executors of xxl-job do.
 
 pub mod access;
 pub mod action;
@@ -45,6 +45,7 @@ pub mod task_log;
 pub mod transition;
 pub mod trigger;
 pub mod why;
+pub mod xxljob;
 
 pub use access::{AccessScope, Permission};
 pub use action::Action;

@@ -3,7 +3,7 @@
 use super::{AppId, TenantId};
 
 /// Whose rows a caller may touch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// Tenant id.
     pub tenant_id: TenantId,

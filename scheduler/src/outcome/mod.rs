@@ -4,6 +4,7 @@ mod ingestion;
 mod marks;
 mod outbox;
 mod reaper;
+mod refusals;
 mod rounds;
 mod shared_writes;
 

@@ -10,6 +10,7 @@
 //!   there, or it has been silent so long that it has stopped what it ran (`abandon_after`).
 
 use super::marks::Marks;
+use super::refusals::Refusals;
 use super::rounds::{Rounds, WATCH_MS};
 use crate::cluster::{Clock, Membership, Registry, RuleBook, SettledContact, View};
 use crate::dispatch::{Canceller, EndedRuns, Presence, TaskCache, Transport};
@@ -36,6 +37,8 @@ pub struct ReaperSettings {
     pub offline_after_ms: i64,
     /// Executors silent for longer have stopped what they ran.
     pub abandon_after_ms: i64,
+    /// A plain executor silent for longer counts as lost with what it ran: it has no lease that would end it.
+    pub plain_lost_after_ms: i64,
     /// How long after its last heartbeat that was committed a node that has lost its database may tell an executor to go on.
     pub kept_going_ms: i64,
     /// What no node has claimed so long after its due time was missed.
@@ -82,6 +85,7 @@ pub struct Reaper<S: ?Sized> {
     ended: Arc<EndedRuns>,
     rounds: Rounds,
     marks: Marks,
+    refusals: Refusals,
     settings: ReaperSettings,
 }
 
@@ -132,6 +136,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
             ended,
             rounds: Rounds::default(),
             marks: Marks::new(settings.lease_ms()),
+            refusals: Refusals::default(),
             settings,
         }
     }
@@ -143,6 +148,7 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         let looks = self.rounds.begin(&view.joined, self.registry.departures(), self.clock.now_ms());
         let is_settled = self.membership.is_settled();
         self.marks.forget(self.clock.now_ms());
+        self.refusals.forget(self.local_ms());
         let mut moved = 0;
         if let Some(until) = looks.of_nodes.filter(|_| is_settled) {
             moved += self.return_queues_of_the_dead(&view, until).await?;
@@ -356,6 +362,15 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
         if silent_ms <= self.settings.offline_after_ms {
             return Fate::UNKNOWN;
         }
+        if end.plain {
+            let dead = silent_ms > self.settings.plain_lost_after_ms || self.is_plain_gone(&end).await;
+            // Without a lease it starts what it has got for as long as it lives.
+            return if dead {
+                Fate { starts_nothing_after: Some(now.max(self.done_before())), dead }
+            } else {
+                Fate::UNKNOWN
+            };
+        }
         let abandoned_ms = self.settings.abandon_after_ms + self.settings.kept_going_ms + MARGIN_MS;
         let dead = silent_ms > abandoned_ms || self.is_seen_gone(&end).await;
         // Of a process that is gone nothing that is due from now on has started.
@@ -367,6 +382,18 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     /// Executors go by what it said before for as long as they have their lease.
     fn done_before(&self) -> i64 {
         self.membership.lived_until() + self.settings.lease_ms()
+    }
+
+    async fn is_plain_gone(&self, end: &ExecutorEnd) -> bool {
+        if self.transport.probe(end).await == Presence::NotListening {
+            return self.refusals.note(end.id, self.local_ms());
+        }
+        self.refusals.end(end.id);
+        false
+    }
+
+    fn local_ms(&self) -> i64 {
+        self.clock.local_us().div_euclid(1_000)
     }
 
     /// Whether somebody else answers in its place. A proxy or a balancer at its address answers for whom it pleases.

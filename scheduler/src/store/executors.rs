@@ -49,7 +49,7 @@ statements!(
     ),
     PULSES = |_| format!("SELECT {PULSE_COLUMNS} FROM executor e {RULE_OF} WHERE {HEARD}"),
     EXECUTOR_ENDS = |d| format!(
-        "SELECT id, tenant_id, app_id, instance, key_id, address, own_address, heartbeat_at, gone_at FROM executor WHERE id IN {}",
+        "SELECT id, tenant_id, app_id, instance, key_id, address, own_address, plain, heartbeat_at, gone_at FROM executor WHERE id IN {}",
         d.ids(1)
     ),
 );
@@ -433,7 +433,7 @@ fn outdated(action: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Outdated, action, detail)
 }
 
-from_row!(ExecutorEnd { id, owner = rows::owner, instance, key_id, address, own_address, heartbeat_at, gone_at });
+from_row!(ExecutorEnd { id, owner = rows::owner, instance, key_id, address, own_address, plain, heartbeat_at, gone_at });
 
 from_row!(Process { id, described = described, gone_at, signed_at: "register_signed_at" });
 

@@ -4,7 +4,7 @@ use super::SqlStore;
 use super::template::{Template, Text as _};
 use super::{
     attempts, backfills, calendars, claiming, cluster, dispatching, executors, housekeeping, keys, links, logs, outbox,
-    outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, skips, statistics,
+    outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, skips, statistics, xxljob,
 };
 
 impl SqlStore {
@@ -45,6 +45,7 @@ fn templates() -> impl Iterator<Item = &'static &'static Template> {
         rules::STATEMENTS,
         skips::STATEMENTS,
         statistics::STATEMENTS,
+        xxljob::STATEMENTS,
     ];
     lists.into_iter().flatten()
 }

@@ -25,13 +25,13 @@ use std::collections::HashMap;
 
 statements!(
     SIGNING_KEYS = |_| {
-        "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name AS tenant, a.name AS app, k.expires_at, a.sign_method FROM app_key k \
+        "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name AS tenant, a.name AS app, k.expires_at, a.sign_method, k.kind FROM app_key k \
          JOIN tenant t ON t.id = k.tenant_id JOIN app a ON a.id = k.app_id AND a.tenant_id = k.tenant_id \
          WHERE k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > {now})"
             .into()
     },
     SIGNING_KEYS_OF = |d| format!(
-        "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name AS tenant, a.name AS app, k.expires_at, a.sign_method FROM {} \
+        "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name AS tenant, a.name AS app, k.expires_at, a.sign_method, k.kind FROM {} \
          tenant t ON t.id = v.n_id JOIN app a ON a.tenant_id = t.id JOIN app_key k ON k.app_id = a.id AND \
          k.tenant_id = a.tenant_id WHERE k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > {{now}})",
         d.batch(1, ID)
@@ -42,6 +42,9 @@ statements!(
 
 /// Valid keys of an app at most.
 pub const KEYS_MAX: i64 = 10;
+
+/// The kind of a key that is sent as it is, by plain executors.
+pub const TOKEN: &str = "token";
 
 /// Valid keys that a list looks at: more than there can be of one app.
 const VALID_LOOKED_AT_MAX: u64 = 100;
@@ -64,6 +67,8 @@ pub struct KeyView {
     pub revoked_at: i64,
     /// When it last signed something, to a minute or so, ms; 0 is never.
     pub last_used_at: i64,
+    /// Empty for one that signs, or [`TOKEN`].
+    pub kind: String,
 }
 
 impl KeyView {
@@ -94,6 +99,8 @@ pub struct KeyCursor {
 /// What people say about a key that they make.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyWords<'a> {
+    /// It is a token, for plain executors, and not for signatures.
+    pub is_token: bool,
     /// What it is for.
     pub note: &'a str,
     /// Who makes it.
@@ -248,6 +255,7 @@ impl SqlStore {
         let end = app_key::Entity::update_many()
             .col_expr(app_key::Column::ExpiresAt, (now + overlap_ms).into())
             .filter(of_app(owner))
+            .filter(app_key::Column::Kind.eq(""))
             .filter(valid(now + overlap_ms));
         retrying(|| async {
             let tx = self.begin("rotate a key").await?;
@@ -309,14 +317,19 @@ pub(super) async fn insert_key(
         expires_at: 0,
         last_used_at: 0,
         created_by: clean(words.created_by),
+        kind: if words.is_token { TOKEN.to_owned() } else { String::new() },
     };
     tx.insert(row).await
 }
 
-from_row!(SigningKey { key = key, owner = rows::owner, tenant, app, expires_at, demanded = demanded });
+from_row!(SigningKey { key = key, owner = rows::owner, tenant, app, expires_at, demanded = demanded, is_token = is_token });
 
 fn demanded(row: &QueryResult) -> Read<Option<SignMethod>> {
     Ok(SignMethod::parse(&column::<String, _>(row, "sign_method")?))
+}
+
+fn is_token(row: &QueryResult) -> Read<bool> {
+    Ok(column::<String, _>(row, "kind")? == TOKEN)
 }
 
 fn key(row: &QueryResult) -> Read<Key> {

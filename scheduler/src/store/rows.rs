@@ -25,7 +25,7 @@ pub const TASK_COLUMNS: &str =
 /// Columns of an [`Executor`].
 pub const EXECUTOR_COLUMNS: &str = "e.id, e.tenant_id, e.app_id, e.instance, e.address, e.tags, e.handlers, \
      e.heartbeat_at, e.draining, e.described_at, e.key_id, e.capacity, e.held, e.running, COALESCE(r.weight, 1) AS weight, \
-     COALESCE(r.disabled, 0) AS disabled, e.version, e.node_id";
+     COALESCE(r.disabled, 0) AS disabled, e.version, e.node_id, e.plain";
 
 /// Columns of a [`Pulse`], of the same tables.
 pub const PULSE_COLUMNS: &str = "e.id, e.heartbeat_at, e.gone_at, e.draining, e.held, e.running, e.capacity, e.node_id, \
@@ -121,4 +121,5 @@ from_row!(Executor {
     disabled,
     version,
     node_id,
+    plain,
 });

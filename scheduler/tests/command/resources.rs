@@ -201,13 +201,19 @@ async fn keys_quotas_and_statistics() {
     assert_eq!(made["secret"].as_str().unwrap().len(), 64);
     let id = made["id"].as_str().unwrap();
     let table = here.carillon(&["keys", "list", "retail/orders"]);
-    assert_eq!((cells(&table, 1)[..3].to_vec(), table.lines().count()), (vec![id, "valid", "second"], 3), "{table}");
+    let first = cells(&table, 1)[..4].to_vec();
+    assert_eq!((first, table.lines().count()), (vec![id, "signing", "valid", "second"], 3), "{table}");
     assert_eq!(here.carillon(&["keys", "revoke", id]), format!("key {id} revoked\n"));
     here.json(&["keys", "rotate", "retail/orders", "--overlap-ms", "60000"]);
     let keys = here.json(&["keys", "list", "retail/orders"]);
     let states: Vec<_> = keys.as_array().unwrap().iter().map(|key| key["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["valid", "valid", "revoked"], "those that count first");
     assert!(keys[1]["expires_at"].is_i64() && keys[0]["expires_at"].is_null(), "{keys}");
+    here.write("token.txt", "the-token-of-our-executors\n");
+    let token = ["keys", "create", "retail/orders", "--kind", "token", "--secret-file"];
+    assert_eq!(here.json(&[&token[..], &["token.txt"]].concat())["secret"], "the-token-of-our-executors");
+    here.write("token.txt", "default_token");
+    assert!(here.fails(&[&token[..], &["token.txt"]].concat()).err.contains("published"));
     assert_eq!(here.json(&["apps", "edit", "retail/orders", "--sign-method", "MD5"])["sign_method"], "MD5");
 
     assert_eq!(here.json(&["quotas", "set", "retail", "--max-tasks", "9"])["max_tasks"], 9);

@@ -46,7 +46,7 @@ async fn store(folder: &tempfile::TempDir) -> SqlStore {
         revision: 1,
         created_at: 1,
     };
-    store.create_app(&app, &key, KeyWords { note: "", created_by: "" }).await.unwrap();
+    store.create_app(&app, &key, KeyWords { is_token: false, note: "", created_by: "" }).await.unwrap();
     store
 }
 

@@ -40,6 +40,7 @@ impl AppKey {
             app: self.app.clone(),
             expires_at: 0,
             demanded: None,
+            is_token: false,
         }
     }
 }

@@ -26,7 +26,7 @@ fn with(store: &SqlStore, keys: &[&str]) -> SqlStore {
 
 async fn make(store: &SqlStore, owner: Owner, id: &str, now: i64) -> Result<(), String> {
     let key = Key { id: id.to_owned(), secret: format!("secret of {id}") };
-    let words = KeyWords { note: "", created_by: "ada" };
+    let words = KeyWords { is_token: false, note: "", created_by: "ada" };
     store.create_key(owner, &key, words, now).await.map_err(|error| error.to_string())
 }
 

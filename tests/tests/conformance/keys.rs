@@ -22,7 +22,7 @@ databases!(
     a_look_finds_what_was_changed_and_reads_no_other_tenants_keys,
 );
 
-const WORDS: KeyWords<'static> = KeyWords { note: "of the batch cluster", created_by: "ada" };
+const WORDS: KeyWords<'static> = KeyWords { is_token: false, note: "of the batch cluster", created_by: "ada" };
 
 fn key(id: &str) -> Key {
     Key { id: id.to_owned(), secret: format!("secret of {id}").repeat(4) }
@@ -58,6 +58,7 @@ async fn rotating_ends_what_was_before_and_nothing_sooner_is_prolonged(world: Wo
         expires_at: 0,
         revoked_at: 0,
         last_used_at: 0,
+        kind: String::new(),
     };
     assert_eq!(third, expected);
     assert_eq!(store.keys(owner, world.now, None, 50).await.unwrap()[0], third, "the newest first");

@@ -115,6 +115,7 @@ mod upcoming_runs;
 mod backfills;
 mod calendars;
 mod permits;
+mod plain_executors;
 mod quotas;
 mod rules;
 mod windows;

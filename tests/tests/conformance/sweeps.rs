@@ -70,6 +70,7 @@ async fn node(world: &World, store: SqlStore) -> (Reaper<SqlStore>, Arc<Cancelle
         accept_window_ms: 3_000,
         offline_after_ms: OFFLINE_AFTER_MS,
         abandon_after_ms: 60_000,
+        plain_lost_after_ms: 600_000,
         kept_going_ms: 2 * OFFLINE_AFTER_MS,
         misfire_after_ms: 30_000,
         page_rows: PAGE,

@@ -56,6 +56,7 @@ mod sharing;
 mod dispatching;
 mod executor_death;
 mod executor_stop;
+mod plain_executors;
 mod results;
 
 mod blocking;

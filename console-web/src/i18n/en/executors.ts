@@ -89,6 +89,7 @@ export default {
   keys: {
     title: "Keys",
     subtitle: "Executors of this app sign with one of these keys. An app has at most ten valid keys.",
+    token: "token of xxl-job executors",
     id: "Key id",
     state: "State",
     states: { valid: "Valid", expired: "Expired", revoked: "Revoked" },

@@ -86,6 +86,7 @@ const zh: Like<typeof en> = {
   keys: {
     title: "密钥",
     subtitle: "该应用的执行器使用其中之一签名。一个应用最多有十个有效密钥。",
+    token: "xxl-job 执行器令牌",
     id: "密钥编号",
     state: "状态",
     states: { valid: "有效", expired: "已过期", revoked: "已吊销" },

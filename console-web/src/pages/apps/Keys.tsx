@@ -23,6 +23,17 @@ function KeyState({ state }: { state: string }) {
   return <Word tone={TONES[state] ?? "idle"}>{isKnown ? own(`keys.states.${state}`) : state}</Word>;
 }
 
+/** Its id, and that it is a token where it is one. */
+function KeyName({ of }: { of: Key }) {
+  const { t: own } = useTranslation("executors");
+  return (
+    <>
+      <span className="mono">{of.id}</span>
+      {of.kind === "token" && <div className="soft">{own("keys.token")}</div>}
+    </>
+  );
+}
+
 /** When it stopped or will stop working. */
 function Ends({ of }: { of: Key }) {
   const { t: own } = useTranslation("executors");
@@ -43,7 +54,7 @@ export function Keys({ app }: { app: Schema<"App"> }) {
   const valid = itemsOf(pages).filter((key) => key.state === "valid");
   const revoke = (key: Key) => key.state === "valid" && may("keys.revoke", scope) && <RevokeKey of={key} isLast={valid.length === 1} />;
   const columns: TableProps<Key>["columns"] = [
-    { title: own("keys.id"), key: "id", width: 185, render: (_, key) => <span className="mono">{key.id}</span> },
+    { title: own("keys.id"), key: "id", width: 185, render: (_, key) => <KeyName of={key} /> },
     { title: own("keys.state"), key: "state", width: 90, render: (_, key) => <KeyState state={key.state} /> },
     {
       title: <Tooltip title={own("keys.last_used_help")}>{own("keys.last_used")}</Tooltip>,
@@ -87,7 +98,7 @@ export function Keys({ app }: { app: Schema<"App"> }) {
         card={(key) => (
           <Flex vertical gap={4} align="start">
             <Flex gap="small" wrap>
-              <span className="mono">{key.id}</span>
+              <KeyName of={key} />
               <KeyState state={key.state} />
             </Flex>
             {key.note !== "" && <span>{key.note}</span>}

@@ -66,6 +66,9 @@ refusals! {
     WrongLength "wrong_length" { least: i64, most: i64 } 400
         "{least} to {most} characters are allowed"
         "Send a text of this length."
+    WeakToken "weak_token" { least: i64, most: i64 } 400
+        "must have {least} to {most} printable ASCII characters, and be no token that is published anywhere"
+        "Leave it out to have one made, or choose one that nobody can guess."
     TooLong "too_long" { most: i64 } 400
         "at most {most} characters are allowed"
         "Shorten the text."

@@ -54,6 +54,9 @@ refusals! {
     TooManyKeys "too_many_keys" { most: i64 } 409
         "the app has {most} valid keys; revoke unused ones first"
         "Revoke a key that no executor uses."
+    TokenTaken "token_taken" 409
+        "this token is in use elsewhere; choose another one"
+        "Choose another token, or have one made."
     TooManySkips "too_many_skips" { most: i64 } 409
         "the task already has {most} cancelled future fires; stop or edit it instead"
         "Pause or edit the task, or add a calendar."

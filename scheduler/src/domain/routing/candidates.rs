@@ -133,7 +133,7 @@ fn why(online: &[Arc<Executor>], handler: &str, tags: &Tags) -> NoExecutor {
         return NoExecutor::NoneOnline;
     }
     let handler = handler.to_owned();
-    let able: Vec<_> = online.iter().filter(|executor| executor.handlers.contains(&handler)).collect();
+    let able: Vec<_> = online.iter().filter(|executor| executor.has(&handler)).collect();
     if able.is_empty() {
         return NoExecutor::NoHandler { handler, online: online.len() };
     }

@@ -15,6 +15,7 @@ pub fn executor(id: i64, address: &str) -> Executor {
         address: address.to_owned(),
         tags: [].into(),
         handlers: ["h".to_owned()].into(),
+        plain: false,
         heartbeat_at: 0,
         draining: false,
         disabled: false,

@@ -11,6 +11,7 @@ pub struct Fleet {
     app: (TenantId, AppId),
     executors: Executors,
     shape: u64,
+    has_plain: bool,
 }
 
 impl Fleet {
@@ -23,7 +24,8 @@ impl Fleet {
     pub fn new(app: (TenantId, AppId), mut executors: Vec<Arc<Executor>>, shape: u64) -> Self {
         executors.sort_by(|a, b| (&a.address, a.id).cmp(&(&b.address, b.id)));
         executors.dedup_by_key(|executor| executor.id);
-        Self { app, executors: executors.into(), shape }
+        let has_plain = executors.iter().any(|executor| executor.plain);
+        Self { app, executors: executors.into(), shape, has_plain }
     }
 
     /// Whose they are.
@@ -42,6 +44,12 @@ impl Fleet {
     #[must_use]
     pub fn shape(&self) -> u64 {
         self.shape
+    }
+
+    /// Whether one of them is plain: what may go to it is not sent early.
+    #[must_use]
+    pub fn has_plain(&self) -> bool {
+        self.has_plain
     }
 
     /// Whether this is the same fleet at the same time.

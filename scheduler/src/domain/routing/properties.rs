@@ -16,9 +16,15 @@ fn any_tags() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn any_executor() -> impl Strategy<Value = Executor> {
-    let switches = (prop::bool::weighted(0.1), prop::bool::weighted(0.1), prop::bool::weighted(0.9), 0..=3_i32);
+    let switches = (
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.9),
+        prop::bool::weighted(0.2),
+        0..=3_i32,
+    );
     (0..12_i64, switches, any_tags(), (0..20_i32, 0..3_i32, 0..3_i32)).prop_map(|(port, switches, tags, load)| {
-        let (draining, disabled, has_handler, weight) = switches;
+        let (draining, disabled, has_handler, plain, weight) = switches;
         let handler = if has_handler { "h" } else { "other" };
         Executor {
             draining,
@@ -26,6 +32,7 @@ fn any_executor() -> impl Strategy<Value = Executor> {
             weight,
             tags: tags.into_iter().collect(),
             handlers: [handler.to_owned()].into(),
+            plain,
             capacity: load.0,
             held: load.1,
             running: load.2,
@@ -139,7 +146,7 @@ proptest! {
         for (seq, asked) in (0..).zip(&batch) {
             let choice = chooser.choose(&request(asked, &tags, seq));
             let may = |executor: &Executor| {
-                !executor.draining && !executor.disabled && executor.weight > 0 && executor.handlers.contains("h")
+                !executor.draining && !executor.disabled && executor.weight > 0 && executor.has("h")
                     && tags.fits(&executor.tags) && !asked.refused_by.contains(&executor.id)
             };
             let possible = fleet.iter().filter(|executor| may(executor)).count();

@@ -17,6 +17,7 @@ pub struct Model {
     pub expires_at: i64,
     pub last_used_at: i64,
     pub created_by: String,
+    pub kind: String,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]

@@ -119,6 +119,8 @@ pub struct ExecutorEnd {
     pub address: String,
     /// Whether it listened there itself, see [`Register::own_address`].
     pub own_address: bool,
+    /// As [`Executor::plain`].
+    pub plain: bool,
     /// Last committed heartbeat, ms.
     pub heartbeat_at: i64,
     /// When it left or was replaced, ms; else 0.

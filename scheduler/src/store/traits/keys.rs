@@ -21,6 +21,8 @@ pub struct SigningKey {
     pub expires_at: i64,
     /// How the app demands that everything is signed; `None` leaves it to the executor.
     pub demanded: Option<SignMethod>,
+    /// It signs nothing: plain executors send the secret itself.
+    pub is_token: bool,
 }
 
 impl SigningKey {

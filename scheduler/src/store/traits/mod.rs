@@ -7,9 +7,11 @@ mod executors;
 mod housekeeping;
 mod keys;
 mod outcome;
+mod plain_executors;
 mod pregenerate;
 mod queue;
 mod statistics;
+mod xxljob;
 
 pub use cluster::*;
 pub use definitions::*;
@@ -18,9 +20,11 @@ pub use executors::*;
 pub use housekeeping::*;
 pub use keys::*;
 pub use outcome::*;
+pub use plain_executors::*;
 pub use pregenerate::*;
 pub use queue::*;
 pub use statistics::*;
+pub use xxljob::*;
 
 /// Everything that the workers ask.
 pub trait Store:

@@ -112,6 +112,7 @@ impl ExecutorStore for ModelStore {
                     key_id: row.executor.key_id.clone(),
                     address: row.executor.address.clone(),
                     own_address: row.own_address,
+                    plain: row.executor.plain,
                     heartbeat_at: row.executor.heartbeat_at,
                     gone_at: row.gone_at,
                 })
@@ -238,6 +239,7 @@ impl State {
             address: register.address.clone(),
             tags: register.tags.iter().cloned().collect(),
             handlers: handlers.iter().cloned().collect(),
+            plain: false,
             heartbeat_at: at,
             draining: before.is_some_and(|row| row.executor.draining),
             disabled: false,

@@ -72,7 +72,7 @@ impl SimStore {
         };
         // Nobody uses it: the keys of a simulation are in no database.
         let key = Key { id: format!("key-{id}"), secret: "secret".repeat(8) };
-        let words = KeyWords { note: "", created_by: "" };
+        let words = KeyWords { is_token: false, note: "", created_by: "" };
         self.call(sqlite, "create an app", sqlite.sql.create_app(&app, &key, words)).await?;
         Ok(Owner { tenant_id, app_id: id })
     }

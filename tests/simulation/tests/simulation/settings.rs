@@ -160,6 +160,7 @@ pub fn engine(shape: &Shape) -> EngineSettings {
             accept_window_ms: ACCEPT_WINDOW_MS,
             offline_after_ms: OFFLINE_AFTER_MS,
             abandon_after_ms: ABANDON_AFTER_MS,
+            plain_lost_after_ms: 600_000,
             kept_going_ms: 2 * OFFLINE_AFTER_MS,
             misfire_after_ms,
             // Fewer than run at once after a burst: what is lost must be found behind what is well.

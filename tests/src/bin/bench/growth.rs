@@ -204,6 +204,7 @@ fn engine_settings() -> EngineSettings {
             accept_window_ms: 3_000,
             offline_after_ms: OFFLINE_AFTER_MS,
             abandon_after_ms: OFFLINE_AFTER_MS,
+            plain_lost_after_ms: 600_000,
             kept_going_ms: OFFLINE_AFTER_MS,
             misfire_after_ms: 30_000,
             page_rows: PAGE_ROWS,

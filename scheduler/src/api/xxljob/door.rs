@@ -1,0 +1,333 @@
+//! The door of plain executors: they say where they are, and how their runs ended. Its key is a token of an app; while an app
+//! has none, nobody comes in. Refused is answered as clients expect: with HTTP 200 and a code in the body.
+
+use super::super::body::BodyError;
+use super::super::wire_limits::{Unread, WireLimits};
+use crate::auth::{AddressRule, KeyRing, Throttle};
+use crate::domain::xxljob::wire::{Callback, Envelope, Registration};
+use crate::domain::xxljob::{Number, said};
+use crate::domain::{ExecutorId, IdSource, LogId, Owner, Status};
+use crate::engine::Engine;
+use crate::store::{
+    AnnouncedBy, Announcement, BATCH_MAX, DispatchedRun, JobNumberStore, KeyStore, NumberedAttempt, PlainExecutorStore,
+    SigningKey, Store, StoreError,
+};
+use crate::workers::RunEndSignal;
+use crate::xxljob::SentRuns;
+use actix_web::web::Bytes;
+use carillon_protocol::{BODY_BYTES_MAX, RunKey, RunResult, RunStatus, Verdict};
+use futures_util::Stream;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+use url::{Host, Url};
+
+/// An executor that has not registered for so long is gone, ms; they do so every 30 s.
+const ANNOUNCED_FOR_MS: i64 = 90_000;
+
+/// Refused requests of one address at once, and one more each …
+const REFUSED_BURST: u32 = 100;
+/// … interval. Further ones are refused without a look.
+const REFUSED_EVERY: Duration = Duration::from_secs(1);
+
+/// Which message it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlainMessage {
+    /// An executor is at an address.
+    Registry,
+    /// It leaves.
+    Remove,
+    /// Runs have ended.
+    Callback,
+}
+
+/// What the door works with.
+pub struct PlainDoorParts<S: Store + ?Sized> {
+    /// The engine.
+    pub engine: Arc<Engine<S>>,
+    /// Tokens.
+    pub keys: Arc<KeyRing>,
+    /// Where they are read.
+    pub key_store: Arc<dyn KeyStore>,
+    /// Where executors are announced.
+    pub plain_store: Arc<dyn PlainExecutorStore>,
+    /// Where attempts are numbered.
+    pub numbers: Arc<dyn JobNumberStore>,
+    /// Addresses allowed for executors.
+    pub addresses: AddressRule,
+    /// What has been sent from here.
+    pub sent: SentRuns,
+    /// Told when runs have ended.
+    pub ended: Arc<RunEndSignal>,
+}
+
+/// The door of one node.
+pub struct PlainDoor<S: Store + ?Sized> {
+    parts: PlainDoorParts<S>,
+    refused: Throttle,
+    limits: WireLimits,
+}
+
+/// Why a message is refused; for people, and in some cases for clients that look for the text.
+struct Refused(String);
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "a message of a plain executor failed");
+        let told = if error.is_temporary() { "the database cannot be reached right now" } else { "internal error" };
+        Self(told.to_owned())
+    }
+}
+
+impl<S: Store + 'static> PlainDoor<S> {
+    /// Opens it.
+    pub fn new(parts: PlainDoorParts<S>) -> Self {
+        Self { parts, refused: Throttle::new(REFUSED_BURST, REFUSED_EVERY), limits: WireLimits::default() }
+    }
+
+    /// Checks the token, reads the body, works. `address` is the caller's, without a port.
+    pub async fn answer<P, E>(&self, message: PlainMessage, token: &str, address: &str, payload: P) -> Envelope
+    where
+        P: Stream<Item = Result<Bytes, E>> + Unpin,
+        E: Display,
+    {
+        match self.handle(message, token, address, payload).await {
+            Ok(()) => Envelope::ok(),
+            Err(Refused(text)) => {
+                if self.refused.admit_address(address).is_ok() {
+                    tracing::warn!(?message, address, why = text, "message of a plain executor refused");
+                }
+                Envelope::failed(text)
+            }
+        }
+    }
+
+    async fn handle<P, E>(&self, message: PlainMessage, token: &str, address: &str, payload: P) -> Result<(), Refused>
+    where
+        P: Stream<Item = Result<Bytes, E>> + Unpin,
+        E: Display,
+    {
+        let keys = self.keys_of(token).await;
+        if keys.is_empty() {
+            // As xxl-job says it: clients look for it.
+            return Err(Refused("The access token is wrong.".to_owned()));
+        }
+        if self.refused.would_admit(&crate::auth::network_of(address)).is_err() {
+            return Err(Refused(
+                "too many refused requests came from this address; the node's log says why".to_owned(),
+            ));
+        }
+        let (body, _turn) = self.limits.read(payload, BODY_BYTES_MAX).await.map_err(|unread| {
+            Refused(match unread {
+                Unread::Busy => "this node reads as many large bodies as it may".to_owned(),
+                Unread::Body(BodyError::TooLarge) => format!("the body is larger than {BODY_BYTES_MAX} bytes"),
+                Unread::Body(BodyError::TooSlow) => "the body did not arrive in time".to_owned(),
+                Unread::Body(BodyError::Broken(detail)) => detail,
+            })
+        })?;
+        match message {
+            PlainMessage::Registry => self.register(&keys, &body).await,
+            PlainMessage::Remove => self.remove(&keys, &body).await,
+            PlainMessage::Callback => self.callback(&keys, &body).await,
+        }
+    }
+
+    /// The keys of that token; it may have just been made on another node.
+    async fn keys_of(&self, token: &str) -> Vec<Arc<SigningKey>> {
+        let find = || self.parts.keys.tokens(token, self.now_ms());
+        let found = if token.is_empty() { Vec::new() } else { find() };
+        if found.is_empty() && !token.is_empty() && self.parts.keys.refresh_soon(&*self.parts.key_store).await {
+            return find();
+        }
+        found
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.parts.engine.clock.now_ms()
+    }
+
+    /// The key for an app, and the address as it is known here.
+    fn place<'a>(&self, keys: &'a [Arc<SigningKey>], body: &[u8]) -> Result<(&'a SigningKey, String), Refused> {
+        let Registration { app, address } = Registration::read(body).map_err(|error| Refused(error.to_string()))?;
+        let mut of_app = keys.iter().filter(|key| key.app == app);
+        let key = of_app.next().ok_or_else(|| Refused(format!("the token is of no app `{app}`")))?;
+        if of_app.next().is_some_and(|other| other.owner != key.owner) {
+            return Err(Refused(format!("two tenants have this token for an app `{app}`; give each its own")));
+        }
+        let address = address.trim_end_matches('/').to_owned();
+        self.parts.addresses.check(&address).map_err(Refused)?;
+        Ok((key, address))
+    }
+
+    async fn register(&self, keys: &[Arc<SigningKey>], body: &[u8]) -> Result<(), Refused> {
+        let (key, address) = self.place(keys, body)?;
+        let (engine, owner) = (&self.parts.engine, key.owner);
+        let crowd = engine.registry.crowd(owner.tenant_id, owner.app_id, &address);
+        self.limits.check_registration(owner.app_id, crowd).map_err(Refused)?;
+        if !crowd.1 && engine.store.nodes().await?.iter().any(|node| is_at(&node.address, &address)) {
+            return Err(Refused(format!("address `{address}` is refused: a node of this cluster listens there")));
+        }
+        let now = self.now_ms();
+        let announcement = Announcement {
+            owner,
+            key_id: &key.key.id,
+            address: &address,
+            by: AnnouncedBy::Registry,
+            until: now + ANNOUNCED_FOR_MS,
+        };
+        let before: ExecutorId = engine.ids.next(now);
+        let new_id = || engine.ids.next(now);
+        let id = self.parts.plain_store.announce(&announcement, &new_id, now).await?;
+        self.parts.keys.used(key, now);
+        let since = engine.executors_alive_since();
+        let app = (owner.tenant_id, owner.app_id);
+        engine.registry.refresh_one(&*engine.store, id, (app, Some(&address)), since).await?;
+        if id > before && IdSource::made_by(id) == engine.ids.node() {
+            tracing::info!(executor = id.0, app = key.app, address, "plain executor registered");
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, keys: &[Arc<SigningKey>], body: &[u8]) -> Result<(), Refused> {
+        let (key, address) = self.place(keys, body)?;
+        let (engine, owner) = (&self.parts.engine, key.owner);
+        if let Some(id) = self.parts.plain_store.withdraw(owner, &address, self.now_ms()).await? {
+            let app = (owner.tenant_id, owner.app_id);
+            engine.registry.refresh_one(&*engine.store, id, (app, None), engine.executors_alive_since()).await?;
+            tracing::info!(executor = id.0, app = key.app, address, "plain executor left");
+        }
+        Ok(())
+    }
+
+    async fn callback(&self, keys: &[Arc<SigningKey>], body: &[u8]) -> Result<(), Refused> {
+        let callback = Callback::read(body).map_err(|error| Refused(error.to_string()))?;
+        let mut open = 0;
+        for items in callback.items.chunks(BATCH_MAX) {
+            let numbers: Vec<i64> = items.iter().map(|item| item.number).collect();
+            let attempts = self.attempts(keys, &numbers).await?;
+            let ids: Vec<LogId> = attempts.values().map(|key| LogId(key.0)).collect();
+            let rows = self.parts.engine.store.runs(None, &ids).await?;
+            let is_ours = |row: &DispatchedRun| keys.iter().any(|key| key.owner == owner_of(row));
+            let rows: HashMap<LogId, DispatchedRun> =
+                rows.into_iter().filter(is_ours).map(|row| (row.run.id, row)).collect();
+            let mut results: BTreeMap<(Owner, ExecutorId), Vec<RunResult>> = BTreeMap::new();
+            let mut foreign = callback.unreadable;
+            for item in items {
+                let found = attempts.get(&item.number).and_then(|key| Some((*key, rows.get(&LogId(key.0))?)));
+                let Some((key, row)) = found else {
+                    foreign += 1;
+                    continue;
+                };
+                let result = self.result(key, row, said::ended(item.code, &item.message), &item.message);
+                results.entry((owner_of(row), row.run.executor_id)).or_default().push(result);
+            }
+            if foreign > 0 {
+                // Answered as done: an executor would repeat them for ever.
+                tracing::warn!(
+                    results = foreign,
+                    "results of runs that are not known to this token's apps; nothing changed"
+                );
+            }
+            for ((owner, executor_id), results) in results {
+                open += self.apply(owner, executor_id, &results).await?;
+            }
+        }
+        if open > 0 {
+            return Err(Refused(format!("{open} results cannot be taken in yet; send them again")));
+        }
+        Ok(())
+    }
+
+    /// Commits results; answers how many must be sent again.
+    async fn apply(&self, owner: Owner, executor_id: ExecutorId, results: &[RunResult]) -> Result<usize, Refused> {
+        let verdicts = self.parts.engine.ingestion.apply(owner, executor_id, results).await?;
+        for (result, verdict) in results.iter().zip(&verdicts) {
+            if *verdict != Verdict::Again {
+                self.parts.sent.end(RunKey(result.log, result.attempt));
+            }
+        }
+        self.parts.ended.notify(&self.parts.engine);
+        Ok(verdicts.iter().filter(|verdict| **verdict == Verdict::Again).count())
+    }
+
+    /// Which attempts these numbers name.
+    async fn attempts(&self, keys: &[Arc<SigningKey>], numbers: &[i64]) -> Result<HashMap<i64, RunKey>, Refused> {
+        let now = self.now_ms();
+        let (mut attempts, mut later) = (HashMap::with_capacity(numbers.len()), Vec::new());
+        for number in numbers {
+            match Number::read(*number, now) {
+                Some(Number::First(log)) => drop(attempts.insert(*number, RunKey(log.0, 1))),
+                Some(Number::Later(number)) => later.push(number),
+                None => {}
+            }
+        }
+        if !later.is_empty() {
+            let found = self.parts.numbers.numbered_attempts(&later).await?;
+            let is_ours = |attempt: &NumberedAttempt| keys.iter().any(|key| key.owner == attempt.owner);
+            let ours = found.into_iter().filter(|(_, attempt)| is_ours(attempt));
+            attempts.extend(ours.map(|(number, attempt)| (number, RunKey(attempt.log.0, attempt.attempt))));
+        }
+        Ok(attempts)
+    }
+
+    /// A result as an executor of ours would have told it.
+    fn result(&self, RunKey(log, attempt): RunKey, row: &DispatchedRun, status: RunStatus, text: &str) -> RunResult {
+        let sent = self.parts.sent.find(RunKey(log, attempt)).and_then(|run| run.hold.sent_us());
+        let started_at = sent.map_or_else(|| row.run.due_time.max(row.dispatched_at), |us| us.div_euclid(1_000));
+        let finished_at = self.now_ms().max(started_at);
+        let is_current = row.run.status == Status::Dispatched && row.run.attempt == attempt;
+        let (output, message) = if status == RunStatus::Succeeded {
+            (text.to_owned(), String::new())
+        } else {
+            (String::new(), text.to_owned())
+        };
+        RunResult {
+            log,
+            attempt,
+            status,
+            message,
+            output,
+            started_at,
+            // The same as before where it has been told before: what has ended is told again until it is answered.
+            finished_at: if is_current || row.finished_at == 0 { finished_at } else { row.finished_at },
+            due_time: row.run.due_time,
+        }
+    }
+}
+
+/// Whether a node that says that it is at `node` listens at `address`, as far as that can be known: on its own machine it may go by
+/// another name.
+fn is_at(node: &str, address: &str) -> bool {
+    let (Ok(node), Ok(address)) = (Url::parse(node), Url::parse(address)) else { return false };
+    let is_loopback = match address.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    node.port_or_known_default() == address.port_or_known_default() && (is_loopback || node.host() == address.host())
+}
+
+fn owner_of(row: &DispatchedRun) -> Owner {
+    Owner { tenant_id: row.run.tenant_id, app_id: row.run.app_id }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_at;
+
+    #[test]
+    fn a_node_is_no_executor() {
+        for (node, address, is) in [
+            ("http://10.0.0.1:8526", "http://10.0.0.1:8526", true),
+            ("http://10.0.0.1:8526", "http://10.0.0.1:9999", false),
+            ("http://10.0.0.1:8526", "http://10.0.0.2:8526", false),
+            ("https://node-1:8526", "http://127.0.0.1:8526", true),
+            ("http://node-1:8526", "http://localhost:8526", true),
+            ("http://node-1:8526", "http://node-1:8526", true),
+        ] {
+            assert_eq!(is_at(node, address), is, "{node} {address}");
+        }
+    }
+}

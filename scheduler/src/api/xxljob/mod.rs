@@ -1,0 +1,42 @@
+//! What executors of xxl-job call, where they look for its admin: under `/xxl-job-admin` and under `/`.
+
+mod door;
+
+pub use door::{PlainDoor, PlainDoorParts, PlainMessage};
+
+use super::Api;
+use super::client_address::client_address;
+use crate::domain::xxljob::wire::{Envelope, TOKEN_HEADER, bytes};
+use actix_web::{HttpRequest, HttpResponse, web};
+
+/// Where the messages come in, below either path. A client in Go writes the second one with a capital letter.
+const PATHS: [(&str, PlainMessage); 4] = [
+    ("/api/registry", PlainMessage::Registry),
+    ("/api/registryRemove", PlainMessage::Remove),
+    ("/api/RegistryRemove", PlainMessage::Remove),
+    ("/api/callback", PlainMessage::Callback),
+];
+
+/// The routes.
+pub fn routes(config: &mut web::ServiceConfig) {
+    for context in ["/xxl-job-admin", ""] {
+        for (path, message) in PATHS {
+            let knock = move |request: HttpRequest, payload: web::Payload, api: web::Data<Api>| async move {
+                respond(&answer(&request, payload, &api, message).await)
+            };
+            config.route(&format!("{context}{path}"), web::post().to(knock));
+        }
+    }
+}
+
+async fn answer(request: &HttpRequest, payload: web::Payload, api: &Api, message: PlainMessage) -> Envelope {
+    let mut values = request.headers().get_all(TOKEN_HEADER);
+    // A header that comes twice is none: a proxy might read the other one.
+    let only = values.next().filter(|_| values.next().is_none());
+    let token = only.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    api.plain_door.answer(message, token, &client_address(api, request), payload).await
+}
+
+fn respond(envelope: &Envelope) -> HttpResponse {
+    HttpResponse::Ok().content_type("application/json;charset=UTF-8").body(bytes(envelope))
+}

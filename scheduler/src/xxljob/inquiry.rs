@@ -1,0 +1,240 @@
+//! Runs for which nobody calls back: whether their executor still has them is found by asking it. Clients lose callbacks (they are
+//! killed, restarted at the same port, or keep what they could not tell in memory only), and answer a node that asks only whether a
+//! task is idle, not whether a run is there.
+
+use super::reports::{Report, Reports};
+use super::sent_runs::SentRuns;
+use super::standin::{Place, StandIn};
+use crate::cluster::{Clock, Registry};
+use crate::dispatch::TaskCache;
+use crate::domain::task::{BlockStrategy, Delivery};
+use crate::domain::xxljob::said::Load;
+use crate::domain::{Executor, ExecutorId, LogId, Owner, Status, TaskId};
+use crate::store::{DispatchedRun, FROM_THE_FIRST, OutcomeStore, PlanStore, Result, Suspects};
+use carillon_protocol::{RunKey, RunResult, RunStatus};
+use futures_util::StreamExt;
+use futures_util::stream;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs that one round asks about at most; the next round goes on behind them.
+const PAGE_RUNS: u64 = 500;
+
+/// Questions at once.
+const ASKED_MAX: usize = 32;
+
+/// A run is asked about from so long after it was dispatched, and was due, ms.
+const ASKED_AFTER_MS: i64 = 13_000;
+
+/// Between two questions about a task, ms; of runs that have gone on for long, …
+const ASK_EVERY_MS: i64 = 10_000;
+/// … which is so long, ms, …
+const LONG_MS: i64 = 600_000;
+/// … this, ms.
+const ASK_LONG_EVERY_MS: i64 = 60_000;
+
+/// An executor that has been idle for so long has told what it had to tell, ms: Java repeats callbacks every 30 s.
+const PATIENCE_MS: i64 = 40_000;
+
+/// What is known of a task at an executor.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// By the machine's own clock, ms.
+    asked_at: i64,
+    /// Since when every answer was that it is idle, by the same clock, ms.
+    idle_since: Option<i64>,
+}
+
+/// What it works with.
+pub struct InquiryParts<S> {
+    /// The database.
+    pub store: Arc<S>,
+    /// Definitions.
+    pub tasks: TaskCache<S>,
+    /// Executors online.
+    pub registry: Arc<Registry>,
+    /// Asks.
+    pub stand_in: Arc<StandIn>,
+    /// What this node has sent.
+    pub sent: SentRuns,
+    /// Where what is found goes.
+    pub reports: Arc<Reports>,
+    /// Cluster time.
+    pub clock: Arc<dyn Clock>,
+    /// An executor that has been idle for so long has nothing of a run that was told to stop, or may have been covered, ms.
+    pub lost_after_ms: i64,
+}
+
+/// The inquiry of one node.
+pub struct Inquiry<S> {
+    parts: InquiryParts<S>,
+    known: Mutex<HashMap<(ExecutorId, TaskId), Known>>,
+    after: Mutex<(i64, LogId)>,
+}
+
+impl<S: OutcomeStore + PlanStore> Inquiry<S> {
+    /// Over its parts.
+    pub fn new(parts: InquiryParts<S>) -> Self {
+        Self { parts, known: Mutex::default(), after: Mutex::new(FROM_THE_FIRST) }
+    }
+
+    /// One round, about the runs of plain executors for which `is_mine` holds. Where there are none, it asks nobody.
+    pub async fn tick(&self, is_mine: impl Fn(ExecutorId) -> bool) -> Result<()> {
+        let executors: HashMap<ExecutorId, Arc<Executor>> = self
+            .parts
+            .registry
+            .everyone()
+            .into_iter()
+            .filter(|executor| executor.plain && is_mine(executor.id))
+            .map(|executor| (executor.id, executor))
+            .collect();
+        if executors.is_empty() {
+            return Ok(());
+        }
+        let rows = self.page(executors.keys().copied().collect()).await?;
+        let now = self.parts.clock.now_ms();
+        let open = |row: &DispatchedRun| {
+            let since = row.dispatched_at.max(row.run.due_time);
+            row.run.status == Status::Dispatched && now - since > ASKED_AFTER_MS
+        };
+        let mut of_tasks: BTreeMap<(ExecutorId, TaskId), Vec<DispatchedRun>> = BTreeMap::new();
+        for row in rows.into_iter().filter(open) {
+            of_tasks.entry((row.run.executor_id, row.run.task_id)).or_default().push(row);
+        }
+        self.ask(&executors, &of_tasks, now).await;
+        for (of, rows) in of_tasks {
+            let Some(executor) = executors.get(&of.0) else { continue };
+            self.judge(executor, of, rows, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Open runs of these executors, a page a round.
+    async fn page(&self, executors: Vec<ExecutorId>) -> Result<Vec<DispatchedRun>> {
+        let due_before = self.parts.clock.now_ms() - ASKED_AFTER_MS;
+        let after = *self.after.lock().unwrap_or_else(PoisonError::into_inner);
+        let which = Suspects {
+            executors,
+            except: Vec::new(),
+            due_before,
+            or_not_by: Vec::new(),
+            until: due_before,
+            after,
+            limit: PAGE_RUNS,
+        };
+        let suspects = self.parts.store.suspects(&which).await?;
+        let next = suspects.last().filter(|_| suspects.len() as u64 >= PAGE_RUNS).map(|last| (last.due_time, last.log));
+        *self.after.lock().unwrap_or_else(PoisonError::into_inner) = next.unwrap_or(FROM_THE_FIRST);
+        let ids: Vec<LogId> = suspects.iter().map(|suspect| suspect.log).collect();
+        if ids.is_empty() { Ok(Vec::new()) } else { self.parts.store.runs(None, &ids).await }
+    }
+
+    /// Asks about those tasks whose turn it is.
+    async fn ask(
+        &self,
+        executors: &HashMap<ExecutorId, Arc<Executor>>,
+        of_tasks: &BTreeMap<(ExecutorId, TaskId), Vec<DispatchedRun>>,
+        now: i64,
+    ) {
+        let local = self.local_ms();
+        let is_due = |(of, rows): &(&(ExecutorId, TaskId), &Vec<DispatchedRun>)| {
+            let oldest = rows.iter().map(|row| row.dispatched_at).min().unwrap_or(now);
+            let every = if now - oldest > LONG_MS { ASK_LONG_EVERY_MS } else { ASK_EVERY_MS };
+            self.known(**of).is_none_or(|known| local - known.asked_at >= every)
+        };
+        let due: Vec<(ExecutorId, TaskId)> = of_tasks.iter().filter(is_due).map(|(of, _)| *of).collect();
+        let asked = stream::iter(due).map(async |of: (ExecutorId, TaskId)| {
+            let load = match executors.get(&of.0) {
+                Some(executor) => self.parts.stand_in.load(place(executor), of.1).await,
+                None => Load::Unknown,
+            };
+            (of, load)
+        });
+        let answers: Vec<_> = asked.buffer_unordered(ASKED_MAX).collect().await;
+        let asked_at = self.local_ms();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (of, load) in answers {
+            let before = known.get(&of).and_then(|known| known.idle_since);
+            let idle_since = match load {
+                Load::Idle => Some(before.unwrap_or(local)),
+                // No answer proves nothing, and takes nothing back.
+                Load::Unknown => before,
+                Load::Busy => None,
+            };
+            known.insert(of, Known { asked_at, idle_since });
+        }
+        // Of tasks without open runs nothing needs to be known.
+        let open: HashSet<_> = of_tasks.keys().copied().collect();
+        known.retain(|of, known| open.contains(of) || asked_at - known.asked_at < ASK_LONG_EVERY_MS);
+    }
+
+    /// Ends those that their executor certainly has no more.
+    async fn judge(
+        &self,
+        executor: &Executor,
+        of: (ExecutorId, TaskId),
+        rows: Vec<DispatchedRun>,
+        now: i64,
+    ) -> Result<()> {
+        let Some(idle_since) = self.known(of).and_then(|known| known.idle_since) else { return Ok(()) };
+        let idle_ms = self.local_ms() - idle_since;
+        if idle_ms < PATIENCE_MS {
+            return Ok(());
+        }
+        let runs: Vec<_> = rows.iter().map(|row| row.run.clone()).collect();
+        let tasks = self.parts.tasks.of(&runs).await?;
+        let spec = tasks.get(of.1).map(|task| &task.spec);
+        let covers = spec.is_some_and(|spec| spec.block_strategy == BlockStrategy::CoverEarly);
+        let at_most_once = spec.is_some_and(|spec| spec.delivery == Delivery::AtMostOnce);
+        for row in rows {
+            // It came while the executor was being asked, or clients took it off their list when they were told to stop it,
+            // while its handler went on: idle proves less then.
+            let is_doubtful = row.is_stopping() || covers;
+            let idle_for = now - row.dispatched_at.max(row.run.due_time);
+            let patience = if is_doubtful { self.parts.lost_after_ms } else { PATIENCE_MS };
+            if idle_ms < patience || idle_for < patience {
+                continue;
+            }
+            let key = RunKey(row.run.id.0, row.run.attempt);
+            let owner = Owner { tenant_id: row.run.tenant_id, app_id: row.run.app_id };
+            let never_came = self.parts.stand_in.has_no_log(place(executor), owner, key).await;
+            let (status, message) = if never_came && !at_most_once {
+                (RunStatus::NotStarted, "its executor is idle and has no log of it")
+            } else {
+                (RunStatus::Abandoned, "its executor is idle and has not told how it ended")
+            };
+            tracing::warn!(log = row.run.id.0, executor = executor.id.0, ?status, "a run of a plain executor is lost");
+            let started_at = if never_came { 0 } else { self.started_at(key, &row) };
+            let result = RunResult {
+                log: row.run.id.0,
+                attempt: row.run.attempt,
+                status,
+                message: message.to_owned(),
+                output: String::new(),
+                started_at,
+                finished_at: now,
+                due_time: row.run.due_time,
+            };
+            self.parts.sent.end(key);
+            self.parts.reports.say(Report { owner, executor_id: executor.id, result });
+        }
+        Ok(())
+    }
+
+    fn started_at(&self, key: RunKey, row: &DispatchedRun) -> i64 {
+        let sent = self.parts.sent.find(key).and_then(|run| run.hold.sent_us());
+        sent.map_or_else(|| row.run.due_time.max(row.dispatched_at), |us| us.div_euclid(1_000))
+    }
+
+    fn known(&self, of: (ExecutorId, TaskId)) -> Option<Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&of).copied()
+    }
+
+    fn local_ms(&self) -> i64 {
+        self.parts.clock.local_us().div_euclid(1_000)
+    }
+}
+
+fn place(executor: &Executor) -> Place<'_> {
+    (Owner { tenant_id: executor.tenant_id, app_id: executor.app_id }, &executor.key_id, &executor.address)
+}
