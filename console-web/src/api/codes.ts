@@ -78,6 +78,7 @@ export interface FieldParams {
   unknown_field: None;
   unknown_field_near: { nearest: string };
   unreadable: { detail: string };
+  weak_token: { least: number; most: number };
   whole_day: { given: string };
   wrong_choice: { allowed: string; given: string };
   wrong_day: { given: string };
@@ -152,6 +153,7 @@ export interface ProblemParams {
   still_has: { what: string };
   still_has_tasks: { tasks: string };
   token_expired: { expired_at: string };
+  token_taken: None;
   too_large: { most_bytes: number };
   too_many_keys: { most: number };
   too_many_requests: { seconds: number };

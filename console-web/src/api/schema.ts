@@ -142,7 +142,7 @@ export interface paths {
         put?: never;
         /**
          * Create an additional key
-         * @description The secret is in this response and is never shown again. An app has at most ten valid keys.
+         * @description The secret is in this response and is never shown again. An app has at most ten valid keys. A key of the kind `token` opens the app's door for executors that speak xxl-job's protocol: they send the secret as their access token. Several apps of one tenant may have the same token.
          */
         post: operations["create_key"];
         delete?: never;
@@ -1978,7 +1978,7 @@ export interface components {
             field: string;
         };
         /** @enum {string} */
-        FieldCode: "required" | "required_for" | "unknown_field" | "unknown_field_near" | "file_version_required" | "file_version_unknown" | "too_many_in_file" | "tenant_missing" | "app_missing" | "of_an_entry" | "twice_in_file" | "wrong_type" | "wrong_choice" | "unreadable" | "out_of_range" | "span_out_of_range" | "bound_out_of_range" | "instant_out_of_range" | "wrong_name" | "wrong_length" | "too_long" | "too_many_bytes" | "too_many" | "nul" | "not_with" | "slash" | "wrong_tags" | "parent_twice" | "wrong_parent" | "follows_itself" | "no_such" | "no_such_in_tenant" | "no_task_in_file" | "quota_of_tasks" | "wrong_time_zone" | "wrong_time_zone_near" | "not_after" | "in_the_past" | "needs_cron" | "needs_cron_or_rate" | "cron_five_fields" | "cron_too_few_fields" | "cron_too_many_fields" | "cron_unexpected" | "cron_missing" | "cron_out_of_range" | "cron_step" | "cron_years_reversed" | "cron_unknown_name" | "cron_mixed_range" | "cron_step_after_name" | "cron_not_alone" | "cron_both_days" | "cron_no_days" | "cron_never" | "wrong_line" | "wrong_plain_name" | "wrong_user_name" | "built_in_name" | "retention_out_of_range" | "cannot_move" | "of_another_task" | "tenant_needed" | "apps_need_tenant" | "other_tenant" | "permissions_needed" | "wrong_expiry" | "wrong_end" | "too_far_ahead" | "not_to_come" | "not_past" | "wrong_span" | "nothing_to_fill" | "no_schedule" | "fixed_delay_ahead" | "rate_not_started" | "no_fire" | "no_fire_next" | "max_fires_used" | "not_the_password" | "same_password" | "password_has_name" | "password_guessable" | "too_many_given" | "wrong_weekday" | "wrong_day" | "wrong_hours" | "whole_day" | "more_wrong" | "no_day_left" | "no_minute_left";
+        FieldCode: "required" | "required_for" | "unknown_field" | "unknown_field_near" | "file_version_required" | "file_version_unknown" | "too_many_in_file" | "tenant_missing" | "app_missing" | "of_an_entry" | "twice_in_file" | "wrong_type" | "wrong_choice" | "unreadable" | "out_of_range" | "span_out_of_range" | "bound_out_of_range" | "instant_out_of_range" | "wrong_name" | "wrong_length" | "weak_token" | "too_long" | "too_many_bytes" | "too_many" | "nul" | "not_with" | "slash" | "wrong_tags" | "parent_twice" | "wrong_parent" | "follows_itself" | "no_such" | "no_such_in_tenant" | "no_task_in_file" | "quota_of_tasks" | "wrong_time_zone" | "wrong_time_zone_near" | "not_after" | "in_the_past" | "needs_cron" | "needs_cron_or_rate" | "cron_five_fields" | "cron_too_few_fields" | "cron_too_many_fields" | "cron_unexpected" | "cron_missing" | "cron_out_of_range" | "cron_step" | "cron_years_reversed" | "cron_unknown_name" | "cron_mixed_range" | "cron_step_after_name" | "cron_not_alone" | "cron_both_days" | "cron_no_days" | "cron_never" | "wrong_line" | "wrong_plain_name" | "wrong_user_name" | "built_in_name" | "retention_out_of_range" | "cannot_move" | "of_another_task" | "tenant_needed" | "apps_need_tenant" | "other_tenant" | "permissions_needed" | "wrong_expiry" | "wrong_end" | "too_far_ahead" | "not_to_come" | "not_past" | "wrong_span" | "nothing_to_fill" | "no_schedule" | "fixed_delay_ahead" | "rate_not_started" | "no_fire" | "no_fire_next" | "max_fires_used" | "not_the_password" | "same_password" | "password_has_name" | "password_guessable" | "too_many_given" | "wrong_weekday" | "wrong_day" | "wrong_hours" | "whole_day" | "more_wrong" | "no_day_left" | "no_minute_left";
         /** @description Why a field is refused. */
         FieldError: {
             /** @description What is wrong; docs/errors.md lists the codes. */
@@ -2185,6 +2185,8 @@ export interface components {
             expires_at?: number | null;
             /** @description Id, as executors send it. */
             id: string;
+            /** @description What executors do with it. */
+            kind: components["schemas"]["KeyKind"];
             /**
              * Format: int64
              * @description Last use, epoch ms, accurate to about a minute.
@@ -2200,6 +2202,11 @@ export interface components {
             /** @description `valid`, `expired` or `revoked`. */
             state: components["schemas"]["KeyState"];
         };
+        /**
+         * @description What executors do with a key.
+         * @enum {string}
+         */
+        KeyKind: "signing" | "token";
         /** @description A page of a list. */
         KeyPage: {
             /** @description The items. */
@@ -2382,8 +2389,12 @@ export interface components {
         };
         /** @description A key to create. */
         NewKey: {
+            /** @description What executors do with it. */
+            kind?: components["schemas"]["KeyKind"];
             /** @description What it is for. */
             note?: string;
+            /** @description Of a token only: the token that executors have already. Without it one is made. */
+            secret?: string | null;
         };
         /** @description A role to create. */
         NewRole: {
@@ -2972,7 +2983,7 @@ export interface components {
             type: string;
         };
         /** @enum {string} */
-        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "own_account" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "change_too_late" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "nothing_held" | "outdated" | "conflict";
+        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "own_account" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "change_too_late" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "token_taken" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "nothing_held" | "outdated" | "conflict";
         /** @description A calendar that was written. */
         PutCalendar: {
             calendar: components["schemas"]["CalendarVersion"];
