@@ -50,12 +50,14 @@ enum Worker {
     Watch,
     /// Vouches for plain executors.
     Vouch,
+    /// Asks what became of their runs.
+    Inquiry,
     /// Takes in what is to be said of their runs.
     Reports,
 }
 
 /// Rounds that failed, by worker.
-pub static ROUNDS_FAILED: Family<19> = family!(Worker {
+pub static ROUNDS_FAILED: Family<20> = family!(Worker {
     Heartbeat "heartbeat",
     Look "look",
     Keys "keys",
@@ -74,6 +76,7 @@ pub static ROUNDS_FAILED: Family<19> = family!(Worker {
     Statistics "statistics",
     Watch "watch",
     Vouch "vouch",
+    Inquiry "inquiry",
     Reports "reports",
 });
 

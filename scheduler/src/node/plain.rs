@@ -66,25 +66,29 @@ impl PlainWire {
         })
     }
 
-    /// Who speaks for them. What may have been stopped or covered is lost after `lost_after_ms` of idleness.
-    pub fn vouching(&self, engine: &Engine<SqlStore>, lost_after_ms: i64) -> Vouching {
-        let inquiry = Inquiry::new(InquiryParts {
+    /// Who asks what became of their runs. What may have been stopped or covered is lost after `lost_after_ms` of idleness.
+    pub fn inquiry(&self, engine: &Engine<SqlStore>, lost_after_ms: i64) -> Inquiry<SqlStore> {
+        Inquiry::new(InquiryParts {
             store: self.store.clone(),
             tasks: TaskCache::new(self.store.clone()),
             registry: engine.registry.clone(),
+            membership: engine.membership.clone(),
             stand_in: self.stand_in.clone(),
             sent: self.sent.clone(),
             reports: self.reports.clone(),
             clock: engine.clock.clone(),
             lost_after_ms,
-        });
+        })
+    }
+
+    /// Who speaks for them.
+    pub fn vouching(&self, engine: &Engine<SqlStore>) -> Vouching {
         Vouching::new(VouchingParts {
             plain_store: self.store.clone(),
             store: self.store.clone(),
             number_store: self.store.clone(),
             stand_in: self.stand_in.clone(),
             membership: engine.membership.clone(),
-            inquiry,
             clock: engine.clock.clone(),
         })
     }

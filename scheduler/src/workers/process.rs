@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::store::SqlStore;
 use crate::tls::Certificate;
 use crate::workers::RunEndSignal;
-use crate::xxljob::{Reports, Vouching};
+use crate::xxljob::{Inquiry, Reports, Vouching};
 use anyhow::anyhow;
 use carillon_protocol::RunResult;
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub struct ProcessParts {
     pub watcher: Watcher,
     /// Speaks for plain executors.
     pub vouching: Vouching,
+    /// Asks what became of their runs.
+    pub inquiry: Inquiry<SqlStore>,
     /// What is to be said of their runs.
     pub reports: Arc<Reports>,
     /// Takes it in.
@@ -71,6 +73,7 @@ impl ProcessParts {
             Work::new(Worker::Certificate, periods.certificate, never(), self, reload_certificate),
             Work::new(Worker::Watch, periods.watch, self.watcher.wake(), self, watch),
             Work::new(Worker::Vouch, periods.vouch, never(), self, vouch),
+            Work::new(Worker::Inquiry, periods.vouch, never(), self, inquire),
             Work::new(Worker::Reports, periods.vouch, self.reports.wake(), self, take_reports),
         ]
     }
@@ -93,6 +96,10 @@ async fn reload_certificate(parts: Arc<ProcessParts>) -> Round {
 
 async fn vouch(parts: Arc<ProcessParts>) -> Round {
     Ok(parts.vouching.tick().await?)
+}
+
+async fn inquire(parts: Arc<ProcessParts>) -> Round {
+    Ok(parts.inquiry.tick().await?)
 }
 
 /// What cannot be written now waits for the next round: it is found by asking, too.

@@ -5,7 +5,8 @@
 use super::reports::{Report, Reports};
 use super::sent_runs::SentRuns;
 use super::standin::{Place, StandIn};
-use crate::cluster::{Clock, Registry};
+use super::vouch::is_of;
+use crate::cluster::{Clock, Membership, Registry};
 use crate::dispatch::TaskCache;
 use crate::domain::task::{BlockStrategy, Delivery};
 use crate::domain::xxljob::said::Load;
@@ -53,6 +54,8 @@ pub struct InquiryParts<S> {
     pub tasks: TaskCache<S>,
     /// Executors online.
     pub registry: Arc<Registry>,
+    /// This node among others.
+    pub membership: Arc<Membership>,
     /// Asks.
     pub stand_in: Arc<StandIn>,
     /// What this node has sent.
@@ -78,14 +81,15 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         Self { parts, known: Mutex::default(), after: Mutex::new(FROM_THE_FIRST) }
     }
 
-    /// One round, about the runs of plain executors for which `is_mine` holds. Where there are none, it asks nobody.
-    pub async fn tick(&self, is_mine: impl Fn(ExecutorId) -> bool) -> Result<()> {
+    /// One round, about the runs of plain executors in this node's share. Where there are none, it asks nobody.
+    pub async fn tick(&self) -> Result<()> {
+        let share = self.parts.membership.view().share;
         let executors: HashMap<ExecutorId, Arc<Executor>> = self
             .parts
             .registry
             .everyone()
             .into_iter()
-            .filter(|executor| executor.plain && is_mine(executor.id))
+            .filter(|executor| executor.plain && is_of(share, executor.id))
             .map(|executor| (executor.id, executor))
             .collect();
         if executors.is_empty() {

@@ -1,19 +1,22 @@
 //! Plain executors do not beat: the node in whose share one is asks it every few seconds, and beats for it.
 
-use super::inquiry::Inquiry;
 use super::standin::StandIn;
 use crate::cluster::{Clock, Membership};
 use crate::domain::{ExecutorId, NodeId};
 use crate::store::{
     Announced, BATCH_MAX, ExecutorHeartbeat, ExecutorStore, JobNumberStore, PlainExecutorStore, Result, Share,
-    SignedHeartbeat, SqlStore,
+    SignedHeartbeat,
 };
 use futures_util::StreamExt;
 use futures_util::stream;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Executors asked at once.
-const ASKED_MAX: usize = 64;
+const ASKED_MAX: usize = 256;
+
+/// One that has not answered by then does not beat this time: those behind it must not go offline with it.
+const ANSWER_MAX: Duration = Duration::from_millis(1_500);
 
 /// A later attempt that has not been called back for after so long has lost its number, ms.
 const NUMBERS_KEPT_MS: i64 = 32 * 86_400_000;
@@ -35,8 +38,6 @@ pub struct VouchingParts {
     pub stand_in: Arc<StandIn>,
     /// This node among others.
     pub membership: Arc<Membership>,
-    /// Asks about runs that nobody calls back for.
-    pub inquiry: Inquiry<SqlStore>,
     /// Cluster time.
     pub clock: Arc<dyn Clock>,
 }
@@ -66,7 +67,6 @@ impl Vouching {
             }
         }
         if any {
-            self.parts.inquiry.tick(|id| is_of(share, id)).await?;
             self.parts.plain_store.end_announcements(now).await?;
             self.parts.number_store.forget_attempt_numbers(now - NUMBERS_KEPT_MS).await?;
         }
@@ -76,22 +76,23 @@ impl Vouching {
     async fn vouch(&self, mine: Vec<Announced>) -> Result<()> {
         let asked = stream::iter(mine).map(async |one| {
             let place = (one.owner, one.key_id.as_str(), one.address.as_str());
-            let is_there = self.parts.stand_in.is_there(place).await;
-            is_there.then_some(one)
+            let is_there = tokio::time::timeout(ANSWER_MAX, self.parts.stand_in.is_there(place)).await;
+            is_there.unwrap_or(false).then_some(one)
         });
-        let there: Vec<Announced> = asked.buffer_unordered(ASKED_MAX).filter_map(async |one| one).collect().await;
-        if there.is_empty() {
-            return Ok(());
+        let there = asked.buffer_unordered(ASKED_MAX).filter_map(async |one| one).ready_chunks(BATCH_MAX);
+        let mut there = std::pin::pin!(there);
+        // As they answer: a slow one holds up no other's heartbeat.
+        while let Some(chunk) = there.next().await {
+            let (now, node_id) = (self.parts.clock.now_ms(), self.parts.membership.id());
+            let beats: Vec<SignedHeartbeat> = chunk.into_iter().map(|one| beat(one, now, node_id)).collect();
+            self.parts.store.beats(&beats).await?;
         }
-        let (now, node_id) = (self.parts.clock.now_ms(), self.parts.membership.id());
-        let beats: Vec<SignedHeartbeat> = there.into_iter().map(|one| beat(one, now, node_id)).collect();
-        self.parts.store.beats(&beats).await?;
         Ok(())
     }
 }
 
 /// Whether an executor is in this part of all. Ids that are made one after the other end in the same bits.
-fn is_of(share: Share, id: ExecutorId) -> bool {
+pub(super) fn is_of(share: Share, id: ExecutorId) -> bool {
     let spread = (id.0.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % u64::from(share.total.max(1));
     spread == u64::from(share.index)
 }
