@@ -105,7 +105,7 @@ async fn a_run_whose_answer_is_lost_is_sent_once(kind: Kind) {
         }
         let before = executor.got("/run").len() + other.got("/run").len();
         let log = stand.api.run(task, None).await;
-        await_until("its callback ends it", 60, || async { when(stand.api.log(log).await["status"] == "SUCCEEDED") })
+        await_until("its callback ends it", 60, || async { when(stand.api.log(log).await["status"] == "succeeded") })
             .await;
         let after = executor.got("/run").len() + other.got("/run").len();
         assert_eq!(after - before, 1, "{on_run:?}");
@@ -116,7 +116,7 @@ async fn what_has_no_handler_there_goes_to_another(kind: Kind) {
     let stand = stand(kind).await;
     let (lacks, has) = (registered(&stand).await, registered(&stand).await);
     lacks.script(|script| script.on_run = OnRun::Refuse("job handler [demo] not found.".to_owned()));
-    let fields = json!({ "cron": "0 0 0 1 1 ? 2099", "routing": "round_robin" });
+    let fields = json!({ "cron": "0 0 0 1 1 ? 2099", "routing": "round" });
     let task = stand.api.make_task(&stand.app, "somewhere", "demo", fields).await;
     for _ in 0..4 {
         stand.api.run(task, None).await;
@@ -129,7 +129,7 @@ async fn what_has_no_handler_there_goes_to_another(kind: Kind) {
 async fn who_leaves_gets_nothing_more(kind: Kind) {
     let stand = stand(kind).await;
     let (leaves, stays) = (registered(&stand).await, registered(&stand).await);
-    let task = every_second(&stand, json!({ "routing": "round_robin" })).await;
+    let task = every_second(&stand, json!({ "routing": "round" })).await;
     await_until("both run", 60, || async { when(!leaves.got("/run").is_empty() && !stays.got("/run").is_empty()) })
         .await;
     assert_eq!(leaves.remove().await["code"], 200);
@@ -186,10 +186,10 @@ async fn callbacks_of_others_change_nothing(kind: Kind) {
     assert_eq!(stranger.call_back(&[(number, 200, "")]).await["code"], 200, "it would be repeated for ever");
     assert_eq!(executor.call_back(&[(number + 1, 200, ""), (7, 200, "")]).await["code"], 200);
     pass(1.0).await;
-    assert_eq!(stand.api.log(log).await["status"], "DISPATCHED");
+    assert_eq!(stand.api.log(log).await["status"], "dispatched");
     assert_eq!(executor.call_back(&[(number, 200, "well")]).await["code"], 200);
-    await_until("its own ends it", 60, || async { when(stand.api.log(log).await["status"] == "SUCCEEDED") }).await;
+    await_until("its own ends it", 60, || async { when(stand.api.log(log).await["status"] == "succeeded") }).await;
     assert_eq!(executor.call_back(&[(number, 200, "well")]).await["code"], 200, "once more");
     assert_eq!(executor.call_back(&[(number, 500, "late")]).await["code"], 200);
-    assert_eq!(stand.api.log(log).await["status"], "SUCCEEDED");
+    assert_eq!(stand.api.log(log).await["status"], "succeeded");
 }
