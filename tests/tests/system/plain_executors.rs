@@ -3,7 +3,7 @@
 use carillon_tests::fires::assert_all;
 use carillon_tests::plain_executor::{OnRun, PlainExecutor, open_door, tell};
 use carillon_tests::wait::{await_until, when};
-use carillon_tests::{Api, App, Fires, Kind, LogRow, Status, World, now_ms, pass};
+use carillon_tests::{Api, App, Fires, Kind, LogRow, Outage, Status, World, now_ms, pass};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -14,6 +14,7 @@ scenario!(what_has_no_handler_there_goes_to_another: sqlite postgres);
 scenario!(who_leaves_gets_nothing_more: sqlite mariadb);
 scenario!(the_door_is_off_without_a_token: sqlite mariadb);
 scenario!(callbacks_of_others_change_nothing: sqlite postgres);
+scenario!(a_callback_that_cannot_be_written_is_not_refused: sqlite mariadb);
 
 const TOKEN: &str = "a-token-that-nobody-guesses";
 
@@ -192,4 +193,31 @@ async fn callbacks_of_others_change_nothing(kind: Kind) {
     assert_eq!(executor.call_back(&[(number, 200, "well")]).await["code"], 200, "once more");
     assert_eq!(executor.call_back(&[(number, 500, "late")]).await["code"], 200);
     assert_eq!(stand.api.log(log).await["status"], "succeeded");
+}
+
+/// Some clients take a refusal for the failure of the run.
+async fn a_callback_that_cannot_be_written_is_not_refused(kind: Kind) {
+    let world = World::private(kind).await;
+    let node = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    open_door(&api, &app, TOKEN).await;
+    let stand = Stand { world, api, app };
+    let executor = registered(&stand).await;
+    executor.script(|script| script.calls_back = None);
+    let fields = json!({ "cron": "0 0 0 1 1 ? 2099" });
+    let task = stand.api.make_task(&stand.app, "away", "demo", fields).await;
+    let log = stand.api.run(task, None).await;
+    await_until("it is sent", 60, || async { when(!executor.got("/run").is_empty()) }).await;
+    let number = executor.got("/run")[0].body["logId"].as_i64().unwrap();
+    let outage = Outage::begin(&stand.world.database).await;
+    let item = json!([{ "logId": number, "logDateTim": now_ms(), "handleCode": 200, "handleMsg": "well" }]);
+    let said = tell(&node.url, "callback", TOKEN, &item).await;
+    outage.end().await;
+    assert!(said.is_err(), "it was answered: {said:?}");
+    await_until("it is taken", 60, || async {
+        when(tell(&node.url, "callback", TOKEN, &item).await.is_ok_and(|said| said["code"] == 200))
+    })
+    .await;
+    await_until("it has ended", 60, || async { when(stand.api.log(log).await["status"] == "succeeded") }).await;
 }

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use url::{Host, Url};
 
 /// An executor that has not registered for so long is gone, ms; they do so every 30 s.
@@ -69,14 +70,24 @@ pub struct PlainDoor<S: Store + ?Sized> {
     limits: WireLimits,
 }
 
-/// Why a message is refused; for people, and in some cases for clients that look for the text.
-struct Refused(String);
+/// Results that cannot be written are tried for so long before their executor is left without an answer.
+const TAKEN_WITHIN: Duration = Duration::from_millis(2_500);
+
+/// Between two tries.
+const TAKEN_AGAIN: Duration = Duration::from_millis(200);
+
+/// Why a message is not taken.
+enum Refused {
+    /// For people, and in some cases for clients that look for the text.
+    For(String),
+    /// It may be taken later.
+    Later,
+}
 
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "a message of a plain executor failed");
-        let told = if error.is_temporary() { "the database cannot be reached right now" } else { "internal error" };
-        Self(told.to_owned())
+        if error.is_temporary() { Self::Later } else { Self::For("internal error; see the node's log".to_owned()) }
     }
 }
 
@@ -86,19 +97,23 @@ impl<S: Store + 'static> PlainDoor<S> {
         Self { parts, refused: Throttle::new(REFUSED_BURST, REFUSED_EVERY), limits: WireLimits::default() }
     }
 
-    /// Checks the token, reads the body, works. `address` is the caller's, without a port.
-    pub async fn answer<P, E>(&self, message: PlainMessage, token: &str, address: &str, payload: P) -> Envelope
+    /// Checks the token, reads the body, works. `address` is the caller's, without a port. No answer means that the connection
+    /// is to be cut: some clients take a refusal of how a run ended for its failure, and none takes a broken connection for one at
+    /// once.
+    pub async fn answer<P, E>(&self, message: PlainMessage, token: &str, address: &str, payload: P) -> Option<Envelope>
     where
         P: Stream<Item = Result<Bytes, E>> + Unpin,
         E: Display,
     {
         match self.handle(message, token, address, payload).await {
-            Ok(()) => Envelope::ok(),
-            Err(Refused(text)) => {
+            Ok(()) => Some(Envelope::ok()),
+            Err(Refused::Later) => (message != PlainMessage::Callback)
+                .then(|| Envelope::failed("the database cannot be reached right now; try again")),
+            Err(Refused::For(text)) => {
                 if self.refused.admit_address(address).is_ok() {
                     tracing::warn!(?message, address, why = text, "message of a plain executor refused");
                 }
-                Envelope::failed(text)
+                Some(Envelope::failed(text))
             }
         }
     }
@@ -111,15 +126,15 @@ impl<S: Store + 'static> PlainDoor<S> {
         let keys = self.keys_of(token).await;
         if keys.is_empty() {
             // As xxl-job says it: clients look for it.
-            return Err(Refused("The access token is wrong.".to_owned()));
+            return Err(Refused::For("The access token is wrong.".to_owned()));
         }
         if self.refused.would_admit(&crate::auth::network_of(address)).is_err() {
-            return Err(Refused(
+            return Err(Refused::For(
                 "too many refused requests came from this address; the node's log says why".to_owned(),
             ));
         }
         let (body, _turn) = self.limits.read(payload, BODY_BYTES_MAX).await.map_err(|unread| {
-            Refused(match unread {
+            Refused::For(match unread {
                 Unread::Busy => "this node reads as many large bodies as it may".to_owned(),
                 Unread::Body(BodyError::TooLarge) => format!("the body is larger than {BODY_BYTES_MAX} bytes"),
                 Unread::Body(BodyError::TooSlow) => "the body did not arrive in time".to_owned(),
@@ -129,7 +144,15 @@ impl<S: Store + 'static> PlainDoor<S> {
         match message {
             PlainMessage::Registry => self.register(&keys, &body).await,
             PlainMessage::Remove => self.remove(&keys, &body).await,
-            PlainMessage::Callback => self.callback(&keys, &body).await,
+            PlainMessage::Callback => {
+                let until = Instant::now() + TAKEN_WITHIN;
+                loop {
+                    match self.callback(&keys, &body).await {
+                        Err(Refused::Later) if Instant::now() < until => tokio::time::sleep(TAKEN_AGAIN).await,
+                        done => return done,
+                    }
+                }
+            }
         }
     }
 
@@ -149,14 +172,15 @@ impl<S: Store + 'static> PlainDoor<S> {
 
     /// The key for an app, and the address as it is known here.
     fn place<'a>(&self, keys: &'a [Arc<SigningKey>], body: &[u8]) -> Result<(&'a SigningKey, String), Refused> {
-        let Registration { app, address } = Registration::read(body).map_err(|error| Refused(error.to_string()))?;
+        let Registration { app, address } =
+            Registration::read(body).map_err(|error| Refused::For(error.to_string()))?;
         let mut of_app = keys.iter().filter(|key| key.app == app);
-        let key = of_app.next().ok_or_else(|| Refused(format!("the token is of no app `{app}`")))?;
+        let key = of_app.next().ok_or_else(|| Refused::For(format!("the token is of no app `{app}`")))?;
         if of_app.next().is_some_and(|other| other.owner != key.owner) {
-            return Err(Refused(format!("two tenants have this token for an app `{app}`; give each its own")));
+            return Err(Refused::For(format!("two tenants have this token for an app `{app}`; give each its own")));
         }
         let address = address.trim_end_matches('/').to_owned();
-        self.parts.addresses.check(&address).map_err(Refused)?;
+        self.parts.addresses.check(&address).map_err(Refused::For)?;
         Ok((key, address))
     }
 
@@ -164,9 +188,9 @@ impl<S: Store + 'static> PlainDoor<S> {
         let (key, address) = self.place(keys, body)?;
         let (engine, owner) = (&self.parts.engine, key.owner);
         let crowd = engine.registry.crowd(owner.tenant_id, owner.app_id, &address);
-        self.limits.check_registration(owner.app_id, crowd).map_err(Refused)?;
+        self.limits.check_registration(owner.app_id, crowd).map_err(Refused::For)?;
         if !crowd.1 && engine.store.nodes().await?.iter().any(|node| is_at(&node.address, &address)) {
-            return Err(Refused(format!("address `{address}` is refused: a node of this cluster listens there")));
+            return Err(Refused::For(format!("address `{address}` is refused: a node of this cluster listens there")));
         }
         let now = self.now_ms();
         let announcement = Announcement {
@@ -201,7 +225,7 @@ impl<S: Store + 'static> PlainDoor<S> {
     }
 
     async fn callback(&self, keys: &[Arc<SigningKey>], body: &[u8]) -> Result<(), Refused> {
-        let callback = Callback::read(body).map_err(|error| Refused(error.to_string()))?;
+        let callback = Callback::read(body).map_err(|error| Refused::For(error.to_string()))?;
         let mut open = 0;
         for items in callback.items.chunks(BATCH_MAX) {
             let numbers: Vec<i64> = items.iter().map(|item| item.number).collect();
@@ -234,7 +258,8 @@ impl<S: Store + 'static> PlainDoor<S> {
             }
         }
         if open > 0 {
-            return Err(Refused(format!("{open} results cannot be taken in yet; send them again")));
+            tracing::info!(results = open, "results of plain executors cannot be taken in yet");
+            return Err(Refused::Later);
         }
         Ok(())
     }

@@ -7,7 +7,11 @@ pub use door::{PlainDoor, PlainDoorParts, PlainMessage};
 use super::Api;
 use super::client_address::client_address;
 use crate::domain::xxljob::wire::{Envelope, TOKEN_HEADER, bytes};
+use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::stream;
+use std::future::ready;
+use std::io;
 
 /// Where the messages come in, below either path. A client in Go writes the second one with a capital letter.
 const PATHS: [(&str, PlainMessage); 4] = [
@@ -22,14 +26,14 @@ pub fn routes(config: &mut web::ServiceConfig) {
     for context in ["/xxl-job-admin", ""] {
         for (path, message) in PATHS {
             let knock = move |request: HttpRequest, payload: web::Payload, api: web::Data<Api>| async move {
-                respond(&answer(&request, payload, &api, message).await)
+                respond(answer(&request, payload, &api, message).await)
             };
             config.route(&format!("{context}{path}"), web::post().to(knock));
         }
     }
 }
 
-async fn answer(request: &HttpRequest, payload: web::Payload, api: &Api, message: PlainMessage) -> Envelope {
+async fn answer(request: &HttpRequest, payload: web::Payload, api: &Api, message: PlainMessage) -> Option<Envelope> {
     let mut values = request.headers().get_all(TOKEN_HEADER);
     // A header that comes twice is none: a proxy might read the other one.
     let only = values.next().filter(|_| values.next().is_none());
@@ -37,6 +41,12 @@ async fn answer(request: &HttpRequest, payload: web::Payload, api: &Api, message
     api.plain_door.answer(message, token, &client_address(api, request), payload).await
 }
 
-fn respond(envelope: &Envelope) -> HttpResponse {
-    HttpResponse::Ok().content_type("application/json;charset=UTF-8").body(bytes(envelope))
+fn respond(envelope: Option<Envelope>) -> HttpResponse {
+    let mut response = HttpResponse::Ok();
+    response.content_type("application/json;charset=UTF-8");
+    match envelope {
+        Some(envelope) => response.body(bytes(&envelope)),
+        // A body that breaks off is a broken connection.
+        None => response.streaming(stream::once(ready(Err::<Bytes, _>(io::Error::other("not taken"))))),
+    }
 }
