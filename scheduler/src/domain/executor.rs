@@ -1,7 +1,7 @@
 //! A running process that takes runs, as routing sees it.
 
 use super::routing::Tags;
-use super::{AppId, ExecutorId, NodeId, TenantId};
+use super::{AppId, ExecutorId, NodeId, Owner, TenantId};
 use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -116,6 +116,12 @@ pub struct Pulse {
 }
 
 impl Executor {
+    /// Whose it is.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        Owner { tenant_id: self.tenant_id, app_id: self.app_id }
+    }
+
     /// Whether it may be given a run of `handler` under the condition `tags`.
     #[must_use]
     pub fn fits(&self, handler: &str, tags: &Tags) -> bool {

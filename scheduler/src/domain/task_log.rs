@@ -17,7 +17,7 @@
 
 use super::reason::Reason;
 use super::trigger::Trigger;
-use super::{AppId, ExecutorId, LogId, TaskId, TenantId};
+use super::{AppId, ExecutorId, LogId, Owner, TaskId, TenantId};
 use std::cmp::Reverse;
 
 /// State of a task log. The numbers are stored.
@@ -163,6 +163,12 @@ pub const PRIORITY_DEFAULT: i32 = 5;
 pub type Urgency = (Reverse<i32>, (i64, LogId));
 
 impl Run {
+    /// Whose it is.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        Owner { tenant_id: self.tenant_id, app_id: self.app_id }
+    }
+
     /// Its place among those that want the same.
     #[must_use]
     pub fn urgency(&self) -> Urgency {

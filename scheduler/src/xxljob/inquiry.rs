@@ -4,13 +4,13 @@
 
 use super::reports::{Report, Reports};
 use super::sent_runs::SentRuns;
-use super::standin::{Place, StandIn};
+use super::standin::{StandIn, place_of};
 use super::vouch::is_of;
 use crate::cluster::{Clock, Membership, Registry};
 use crate::dispatch::TaskCache;
 use crate::domain::task::{BlockStrategy, Delivery};
 use crate::domain::xxljob::said::Load;
-use crate::domain::{Executor, ExecutorId, LogId, Owner, Status, TaskId};
+use crate::domain::{Executor, ExecutorId, LogId, Status, TaskId};
 use crate::store::{DispatchedRun, FROM_THE_FIRST, OutcomeStore, PlanStore, Result, Suspects};
 use carillon_protocol::{RunKey, RunResult, RunStatus};
 use futures_util::StreamExt;
@@ -149,7 +149,7 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         let due: Vec<(ExecutorId, TaskId)> = of_tasks.iter().filter(is_due).map(|(of, _)| *of).collect();
         let asked = stream::iter(due).map(async |of: (ExecutorId, TaskId)| {
             let load = match executors.get(&of.0) {
-                Some(executor) => self.parts.stand_in.load(place(executor), of.1).await,
+                Some(executor) => self.parts.stand_in.load(place_of(executor), of.1).await,
                 None => Load::Unknown,
             };
             (of, load)
@@ -200,8 +200,8 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
                 continue;
             }
             let key = RunKey(row.run.id.0, row.run.attempt);
-            let owner = Owner { tenant_id: row.run.tenant_id, app_id: row.run.app_id };
-            let never_came = self.parts.stand_in.has_no_log(place(executor), owner, key).await;
+            let owner = row.run.owner();
+            let never_came = self.parts.stand_in.has_no_log(place_of(executor), owner, key).await;
             let (status, message) = if never_came && !at_most_once {
                 (RunStatus::NotStarted, "its executor is idle and has no log of it")
             } else {
@@ -226,8 +226,7 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
     }
 
     fn started_at(&self, key: RunKey, row: &DispatchedRun) -> i64 {
-        let sent = self.parts.sent.find(key).and_then(|run| run.hold.sent_us());
-        sent.map_or_else(|| row.run.due_time.max(row.dispatched_at), |us| us.div_euclid(1_000))
+        self.parts.sent.sent_at(key).unwrap_or_else(|| row.run.due_time.max(row.dispatched_at))
     }
 
     fn known(&self, of: (ExecutorId, TaskId)) -> Option<Known> {
@@ -237,8 +236,4 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
     fn local_ms(&self) -> i64 {
         self.parts.clock.local_us().div_euclid(1_000)
     }
-}
-
-fn place(executor: &Executor) -> Place<'_> {
-    (Owner { tenant_id: executor.tenant_id, app_id: executor.app_id }, &executor.key_id, &executor.address)
 }

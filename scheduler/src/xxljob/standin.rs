@@ -110,7 +110,7 @@ impl StandIn {
             return Ok(DispatchOutcome::TooLate);
         }
         let Some(block) = Block::of(item.block_strategy) else { return Ok(DispatchOutcome::Other) };
-        let owner = owner_of(to);
+        let owner = to.owner();
         let key = RunKey(item.log, item.attempt);
         let address = Address::parse(&to.address).map_err(SendError::NotDelivered)?;
         let token = self.token(owner, &to.key_id).await?;
@@ -119,8 +119,8 @@ impl StandIn {
         let job_id = self.parts.numbers.of_task(owner, TaskId(item.task)).await.map_err(unnumbered)?;
         let log_id = self.parts.numbers.of_attempt(owner, key, self.now_ms()).await.map_err(unnumbered)?;
         let hold = Hold::default();
-        let run = SentRun { executor_id: to.id, task: TaskId(item.task), hold: hold.clone() };
-        if !self.parts.sent.begin(key, run) {
+        let run = SentRun { executor_id: to.id, hold: hold.clone() };
+        if !self.parts.sent.begin(key, run, self.parts.clock.now_us()) {
             // It may have arrived: a second message would be a second run. Whether it has, its callback says, or asking.
             return Ok(DispatchOutcome::Duplicate);
         }
@@ -162,13 +162,14 @@ impl StandIn {
         if refused == Said::Queued {
             return Ok(DispatchOutcome::Duplicate);
         }
-        let ended = self.parts.sent.end(RunKey(item.log, item.attempt));
+        let key = RunKey(item.log, item.attempt);
+        let started_at = self.parts.sent.sent_at(key).unwrap_or(0);
+        self.parts.sent.end(key);
         tracing::debug!(log = item.log, executor = to.id.0, ?refused, text = reply.msg, "run refused");
         match refused {
             Said::HandlerMissing => Ok(DispatchOutcome::HandlerMissing),
             Said::Busy => Ok(DispatchOutcome::Busy),
             Said::Blocked => {
-                let started_at = ended.and_then(|run| run.hold.sent_us()).map_or(0, |us| us.div_euclid(1_000));
                 let result = RunResult {
                     log: item.log,
                     attempt: item.attempt,
@@ -179,7 +180,7 @@ impl StandIn {
                     finished_at: self.now_ms(),
                     due_time: item.due_time,
                 };
-                self.parts.reports.say(Report { owner: owner_of(to), executor_id: to.id, result });
+                self.parts.reports.say(Report { owner: to.owner(), executor_id: to.id, result });
                 Ok(DispatchOutcome::Accepted)
             }
             Said::WrongToken => Err(SendError::Refused(Code::Forbidden, "it has another access token".to_owned())),
@@ -220,7 +221,7 @@ impl StandIn {
         };
         let open = self.parts.rows.suspects(&which).await.map_err(unread)?;
         let ids: Vec<LogId> = open.iter().map(|one| one.log).chain([log]).collect();
-        let rows = self.parts.rows.runs(Some(owner_of(to)), &ids).await.map_err(unread)?;
+        let rows = self.parts.rows.runs(Some(to.owner()), &ids).await.map_err(unread)?;
         let dispatched = |row: &&DispatchedRun| row.run.status == Status::Dispatched && row.run.executor_id == to.id;
         let Some(run) = rows.iter().filter(dispatched).find(|row| row.run.id == log) else {
             return Ok(CancelOutcome::Ended);
@@ -231,7 +232,7 @@ impl StandIn {
         if head.is_none_or(|head| head.run.id != log) {
             return Ok(CancelOutcome::Stopping);
         }
-        let job_id = self.parts.numbers.of_task(owner_of(to), task).await.map_err(unread)?;
+        let job_id = self.parts.numbers.of_task(to.owner(), task).await.map_err(unread)?;
         let reply = self.call(place_of(to), KILL_PATH, bytes(&JobBody { job_id }), ANSWER_BYTES_MAX).await?;
         // What it has ended by then, its callback tells.
         Ok(if said::kill(&reply) == Kill::Nothing { CancelOutcome::Ended } else { CancelOutcome::Stopping })
@@ -246,12 +247,9 @@ impl StandIn {
     }
 }
 
-fn owner_of(executor: &Executor) -> Owner {
-    Owner { tenant_id: executor.tenant_id, app_id: executor.app_id }
-}
-
-fn place_of(executor: &Executor) -> Place<'_> {
-    (owner_of(executor), &executor.key_id, &executor.address)
+/// Where an executor is, as messages to it are addressed.
+pub(super) fn place_of(executor: &Executor) -> Place<'_> {
+    (executor.owner(), &executor.key_id, &executor.address)
 }
 
 #[async_trait]
@@ -291,7 +289,7 @@ impl Transport for StandIn {
     async fn read_output(&self, to: &Executor, message: &ReadOutput) -> Result<OutputPage, SendError> {
         let cursor = Cursor::read(message.from);
         let key = RunKey(message.log, message.attempt);
-        let number = self.parts.numbers.of_attempt(owner_of(to), key, self.now_ms()).await;
+        let number = self.parts.numbers.of_attempt(to.owner(), key, self.now_ms()).await;
         let log_id = number.map_err(|error| SendError::NotDelivered(error.to_string()))?;
         let log_date_tim = IdSource::made_at(message.log);
         let body = bytes(&LogBody { log_date_tim, log_id, from_line_num: cursor.line });

@@ -33,7 +33,8 @@ servers!(scopes_are_locked_in_the_order_of_their_ids);
 
 const ONE: Bounds = Bounds { task: Some(1), app: None, tenant: None };
 
-fn ask(run: &Run, bounds: Bounds) -> PermitRequest {
+/// A run that asks when it is due, in no order.
+pub fn ask(run: &Run, bounds: Bounds) -> PermitRequest {
     let Run { id, version, tenant_id, app_id, task_id, priority, due_time, .. } = *run;
     PermitRequest {
         id,

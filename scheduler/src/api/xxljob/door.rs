@@ -232,7 +232,7 @@ impl<S: Store + 'static> PlainDoor<S> {
             let attempts = self.attempts(keys, &numbers).await?;
             let ids: Vec<LogId> = attempts.values().map(|key| LogId(key.0)).collect();
             let rows = self.parts.engine.store.runs(None, &ids).await?;
-            let is_ours = |row: &DispatchedRun| keys.iter().any(|key| key.owner == owner_of(row));
+            let is_ours = |row: &DispatchedRun| keys.iter().any(|key| key.owner == row.run.owner());
             let rows: HashMap<LogId, DispatchedRun> =
                 rows.into_iter().filter(is_ours).map(|row| (row.run.id, row)).collect();
             let mut results: BTreeMap<(Owner, ExecutorId), Vec<RunResult>> = BTreeMap::new();
@@ -244,7 +244,7 @@ impl<S: Store + 'static> PlainDoor<S> {
                     continue;
                 };
                 let result = self.result(key, row, said::ended(item.code, &item.message), &item.message);
-                results.entry((owner_of(row), row.run.executor_id)).or_default().push(result);
+                results.entry((row.run.owner(), row.run.executor_id)).or_default().push(result);
             }
             if foreign > 0 {
                 // Answered as done: an executor would repeat them for ever.
@@ -298,8 +298,8 @@ impl<S: Store + 'static> PlainDoor<S> {
 
     /// A result as an executor of ours would have told it.
     fn result(&self, RunKey(log, attempt): RunKey, row: &DispatchedRun, status: RunStatus, text: &str) -> RunResult {
-        let sent = self.parts.sent.find(RunKey(log, attempt)).and_then(|run| run.hold.sent_us());
-        let started_at = sent.map_or_else(|| row.run.due_time.max(row.dispatched_at), |us| us.div_euclid(1_000));
+        let sent_at = self.parts.sent.sent_at(RunKey(log, attempt));
+        let started_at = sent_at.unwrap_or_else(|| row.run.due_time.max(row.dispatched_at));
         let finished_at = self.now_ms().max(started_at);
         let is_current = row.run.status == Status::Dispatched && row.run.attempt == attempt;
         let (output, message) = if status == RunStatus::Succeeded {
@@ -332,10 +332,6 @@ fn is_at(node: &str, address: &str) -> bool {
         None => false,
     };
     node.port_or_known_default() == address.port_or_known_default() && (is_loopback || node.host() == address.host())
-}
-
-fn owner_of(row: &DispatchedRun) -> Owner {
-    Owner { tenant_id: row.run.tenant_id, app_id: row.run.app_id }
 }
 
 #[cfg(test)]

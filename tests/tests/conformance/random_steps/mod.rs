@@ -7,6 +7,7 @@ mod reads;
 mod steps;
 
 use crate::fixture::{HOME, World, dispatch_of, pause, start, stop, success};
+use crate::permits;
 use calls::{Actor, Call};
 use carillon::domain::permit::{Bounds, PermitRequest};
 use carillon::domain::plan::{Window, plan};
@@ -282,21 +283,11 @@ impl Twins {
         if from_the_last {
             runs.reverse();
         }
-        let asks = runs.into_iter().map(|run| {
-            let Run { id, version, tenant_id, app_id, task_id, priority, due_time, .. } = run;
-            PermitRequest {
-                id,
-                version,
-                tenant_id,
-                app_id,
-                task_id,
-                bounds,
-                priority,
-                due_time,
-                stands_in_line: when == When::Long,
-                in_order,
-                is_early: when == When::Early,
-            }
+        let asks = runs.iter().map(|run| PermitRequest {
+            stands_in_line: when == When::Long,
+            in_order,
+            is_early: when == When::Early,
+            ..permits::ask(run, bounds)
         });
         Call::Acquire(asks.collect())
     }
