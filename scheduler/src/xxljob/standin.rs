@@ -78,12 +78,9 @@ impl StandIn {
 
     /// The token that the executor announced itself with; without it nothing is sent there.
     async fn token(&self, owner: Owner, key_id: &str) -> Result<String, SendError> {
-        let find = || self.parts.keys.find_token(key_id, self.now_ms()).filter(|key| key.owner == owner);
-        if let Some(key) = find() {
-            return Ok(key.key.secret.clone());
-        }
-        self.parts.keys.refresh_soon(&*self.parts.key_store).await;
-        find().map(|key| key.key.secret.clone()).ok_or_else(|| {
+        let find = |keys: &KeyRing| keys.find_token(key_id, self.now_ms()).filter(|key| key.owner == owner);
+        let found = self.parts.keys.find_soon(&*self.parts.key_store, find).await;
+        found.map(|key| key.key.secret.clone()).ok_or_else(|| {
             SendError::NotDelivered(format!("its token {key_id} has ended; it must register with a valid one"))
         })
     }

@@ -16,6 +16,7 @@ mod life;
 mod life_counts;
 mod lists;
 mod load;
+mod node_death;
 mod numbers;
 mod old_logs;
 mod options;
@@ -118,6 +119,9 @@ async fn figures(options: &Options, bench: &Bench) -> Result<Value> {
     }
     if let Some(rate) = options.overload {
         return overload::measure(bench, overload::Plan { rate, seconds }).await;
+    }
+    if let Some(rate) = options.node_death {
+        return node_death::measure(bench, rate, seconds).await;
     }
     if let Some(rate) = options.recovery {
         return recovery::measure(bench, rate).await;

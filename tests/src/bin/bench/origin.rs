@@ -21,6 +21,7 @@ fn what(options: &Options) -> &'static str {
         Options { lists: Some(_), .. } => "lists",
         Options { overload: Some(_), .. } => "overload",
         Options { recovery: Some(_), .. } => "recovery",
+        Options { node_death: Some(_), .. } => "node death",
         Options { burst: Some(_), .. } => "burst",
         Options { idle_tasks: Some(_), .. } => "idle tasks",
         Options { rate: Some(Rate::Fixed(_)), .. } => "rate",

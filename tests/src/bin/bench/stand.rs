@@ -149,6 +149,14 @@ impl Stand {
         json!({ "url": self.urls[0], "token": TOKEN })
     }
 
+    /// Ends the node that was started last, at once.
+    pub async fn kill_youngest_node(&mut self) {
+        if let Some(node) = self.more_nodes.pop() {
+            self.urls.pop();
+            node.kill9().await;
+        }
+    }
+
     /// Starts another node on the same database.
     pub async fn add_node(&mut self, bench: &Bench) -> Result<()> {
         let (node, url) = start_node(bench, &self.database, self.ahead_s).await?;
