@@ -23,6 +23,7 @@ mod options;
 mod origin;
 mod overload;
 mod page;
+mod plain;
 mod plan;
 mod proc;
 mod profile;
@@ -134,7 +135,7 @@ async fn figures(options: &Options, bench: &Bench) -> Result<Value> {
         (Some(tasks), _) => idle::measure(bench, tasks, seconds).await,
         (None, Some(Rate::Fixed(rate))) => {
             let (load, retention) = (options.load().map_err(Error::msg)?, options.retention());
-            let plan = Plan { load, retention, ..Plan::full(rate, seconds) };
+            let plan = Plan { load, retention, protocol: options.protocol(), ..Plan::full(rate, seconds) };
             Ok(report::of_run(&run::measure(bench, plan).await?))
         }
         (None, _) => search::measure(bench, seconds).await,

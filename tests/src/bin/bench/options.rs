@@ -94,6 +94,9 @@ struct Beside {
     /// Tenants: of the tasks that fire, by default one; with --growth those with an app and a key each, by default 1000.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     tenants: Option<u32>,
+    /// What executors speak: the SDK's own protocol, or that of xxl-job.
+    #[arg(long, default_value = "carillon", requires = "rate")]
+    protocol: Protocol,
     /// Enabled daily tasks beside those that fire.
     #[arg(long, value_name = "N", requires = "rate", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     tasks: Option<u32>,
@@ -128,6 +131,7 @@ impl Options {
         if !is_fixed {
             wants(self.beside.retention, "--retention")?;
             wants(self.beside.tasks.is_some(), "--tasks")?;
+            wants(self.protocol() != Protocol::Carillon, "--protocol")?;
         }
         if !is_fixed && !self.growth {
             let with_growth =
@@ -169,6 +173,11 @@ impl Options {
         self.beside.retention
     }
 
+    /// What executors speak.
+    pub fn protocol(&self) -> Protocol {
+        self.beside.protocol
+    }
+
     /// Who takes part in a run at a fixed rate.
     pub fn load(&self) -> Result<Load, String> {
         Load::new(self.nodes, self.beside.tenants.unwrap_or(1), self.beside.executors, self.beside.tasks.unwrap_or(0))
@@ -203,6 +212,16 @@ pub enum Kind {
     Postgres,
     /// `SQLite`.
     Sqlite,
+}
+
+/// What executors speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// That of the SDK.
+    Carillon,
+    /// That of xxl-job: plain executors, which get each run on its instant.
+    XxlJob,
 }
 
 /// Where the runs of a burst come from.
@@ -274,6 +293,7 @@ mod tests {
         assert_eq!(read("--rate 500").unwrap().load(), Ok(Load::ONE));
         for (words, wrong) in [
             ("--rate max --retention", "--retention goes with --rate N only"),
+            ("--rate max --protocol xxl-job", "--protocol goes with --rate N only"),
             ("--rate max --executors 3", "--executors goes with --rate N or --growth"),
             ("--ramp 1:2:1 --tenants 3", "--tenants goes with --rate N or --growth"),
             ("--node-death 5 --nodes 3", "--nodes goes with --rate N or --burst"),

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Bytes of one record; see `executor-client/examples/bench.rs`.
-const BYTES: usize = 36;
+pub const BYTES: usize = 36;
 
 /// Bytes of one in the executor's memory, where each begins at a multiple of 8.
 const BYTES_IN_MEMORY: u64 = 40;
