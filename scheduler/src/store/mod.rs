@@ -38,6 +38,7 @@ mod entity;
 mod error;
 mod executors;
 mod finishing;
+pub mod foreign;
 mod galera;
 mod grants;
 mod graph;

@@ -131,3 +131,5 @@ mod statistics;
 mod sweeps;
 
 mod random_steps;
+
+mod foreign;
