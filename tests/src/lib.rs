@@ -25,6 +25,7 @@ pub mod wait;
 
 pub mod database;
 pub mod dump;
+pub mod foreign;
 pub mod outage;
 pub mod proxy;
 pub mod relay;

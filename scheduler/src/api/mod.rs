@@ -32,6 +32,7 @@ mod needs;
 mod nodes;
 mod openapi;
 mod operation;
+mod origins;
 mod parents;
 mod past;
 mod people;
@@ -117,6 +118,7 @@ fn operations() -> Vec<Operation> {
         logs::operations(),
         maintenance::operations(),
         nodes::operations(),
+        origins::operations(),
         past::operations(),
         reference::operations(),
         quotas::operations(),

@@ -129,7 +129,7 @@ impl SqlStore {
 }
 
 /// Takes so many numbers of a tenant, whose row is held until the commit.
-async fn take(tx: &Transaction<'_>, tenant_id: TenantId, count: i64) -> Result<()> {
+pub(super) async fn take(tx: &Transaction<'_>, tenant_id: TenantId, count: i64) -> Result<()> {
     let values = || [tenant_id.into(), count.into()];
     if tx.execute(&JOB_NUMBERS_TAKE, values()).await? == 0 {
         tx.execute(&JOB_NUMBERS_BEGIN, [list(NUMBER_TASKS, [tenant_id].iter())?.into()]).await?;

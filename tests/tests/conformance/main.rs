@@ -124,6 +124,7 @@ mod counting;
 mod executors;
 mod keys;
 mod lists;
+mod origins;
 mod outbox;
 mod outcome;
 mod retention;
@@ -131,3 +132,5 @@ mod statistics;
 mod sweeps;
 
 mod random_steps;
+
+mod foreign;
