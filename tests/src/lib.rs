@@ -34,6 +34,7 @@ pub mod slow;
 mod template;
 
 pub mod api;
+pub mod client;
 pub mod command;
 pub mod executor;
 pub mod node;
@@ -56,6 +57,7 @@ pub mod world;
 pub mod every_field;
 
 pub use api::{Api, App};
+pub use client::{Client, Library};
 pub use clock::{now_ms, now_us};
 pub use database::{Database, connect};
 pub use executor::Executor;
