@@ -51,6 +51,17 @@ pub fn chaos_executor() -> Command {
     without_settings(bound(&built("CARILLON_CHAOS_BIN", "examples/chaos", how), None))
 }
 
+/// The probe of a library of xxl-job executors.
+#[must_use]
+pub fn client(name: &str) -> Command {
+    // `target/clients`, or where `CARGO_TARGET_DIR` is.
+    let relative = format!("../clients/{name}/probe");
+    let folder = std::env::var_os("CARILLON_CLIENTS").map(|folder| PathBuf::from(folder).join(name).join("probe"));
+    let path = folder.unwrap_or_else(|| build_folder().join(relative));
+    assert!(path.exists(), "{} is not built; run: ./scripts/clients {name}", path.display());
+    without_settings(bound(&path, None))
+}
+
 fn without_settings(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();

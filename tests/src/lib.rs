@@ -35,6 +35,7 @@ pub mod slow;
 mod template;
 
 pub mod api;
+pub mod client;
 pub mod command;
 pub mod executor;
 pub mod node;
@@ -57,6 +58,7 @@ pub mod world;
 pub mod every_field;
 
 pub use api::{Api, App};
+pub use client::{Client, Library};
 pub use clock::{now_ms, now_us};
 pub use database::{Database, connect};
 pub use executor::Executor;

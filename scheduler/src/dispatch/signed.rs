@@ -178,7 +178,7 @@ impl<C: Carrier> Transport for SignedTransport<C> {
         }
     }
 
-    async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError> {
+    async fn cancel(&self, to: &Executor, message: &Cancel, _again: bool) -> Result<CancelAck, SendError> {
         self.call(to, "/cancel", message).await
     }
 

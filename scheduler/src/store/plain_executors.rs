@@ -71,7 +71,7 @@ impl SqlStore {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<ExecutorId> {
-        let Announcement { owner: Owner { tenant_id, app_id }, key_id, address, by, until } = *announcement;
+        let Announcement { owner: Owner { tenant_id, app_id }, key_id, address, version, by, until } = *announcement;
         let tx = self.begin(ANNOUNCE).await?;
         let find = sql!("SELECT id, plain FROM executor WHERE app_id = {1} AND instance = {2} AND tenant_id = {3}");
         let known: Vec<(ExecutorId, bool)> = tx.query(&find, [app_id.into(), address.into(), tenant_id.into()]).await?;
@@ -79,11 +79,12 @@ impl SqlStore {
             Some((id, true)) => {
                 // One that comes back is described anew: nodes that have forgotten it read it whole.
                 let update = sql!(
-                    "UPDATE executor SET described_at = CASE WHEN gone_at > 0 OR key_id <> {2} THEN {3} ELSE described_at END, \
-                     gone_at = 0, draining = 0, key_id = {2}, heartbeat_at = {now}, announced_until = {4}, announced_by = {5} \
-                     WHERE id = {1}"
+                    "UPDATE executor SET described_at = CASE WHEN gone_at > 0 OR key_id <> {2} OR version <> {6} THEN {3} ELSE \
+                     described_at END, gone_at = 0, draining = 0, key_id = {2}, version = {6}, heartbeat_at = {now}, \
+                     announced_until = {4}, announced_by = {5} WHERE id = {1}"
                 );
-                let values = [(*id).into(), key_id.into(), now.into(), until.into(), by.as_str().into()];
+                let values =
+                    [(*id).into(), key_id.into(), now.into(), until.into(), by.as_str().into(), version.into()];
                 tx.execute(&update, values).await?;
                 tx.commit().await?;
                 Ok(*id)
@@ -98,7 +99,7 @@ impl SqlStore {
                     "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
                      tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at, \
                      key_id, register_signed_at, heartbeat_signed_at, node_id, own_address, plain, announced_until, \
-                     announced_by) VALUES ({1}, {2}, {3}, {4}, {4}, '', 0, '', '', '[]', '[]', {5}, 0, 0, 0, {6}, {6}, {now}, \
+                     announced_by) VALUES ({1}, {2}, {3}, {4}, {4}, '', 0, {11}, '', '[]', '[]', {5}, 0, 0, 0, {6}, {6}, {now}, \
                      0, {7}, 0, 0, {8}, 1, 1, {9}, {10})"
                 );
                 let values = [
@@ -113,6 +114,7 @@ impl SqlStore {
                     IdSource::made_by(id).into(),
                     until.into(),
                     by.as_str().into(),
+                    version.into(),
                 ];
                 tx.execute(&insert, values).await?;
                 tx.commit().await?;

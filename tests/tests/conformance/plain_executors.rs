@@ -24,7 +24,14 @@ const MINUTE_MS: i64 = 60_000;
 
 fn announcement<'a>(world: &World, address: &'a str) -> Announcement<'a> {
     let until = world.now + 2 * MINUTE_MS;
-    Announcement { owner: world.owner, key_id: "ck_1", address, by: AnnouncedBy::Registry, until }
+    Announcement {
+        owner: world.owner,
+        key_id: "ck_1",
+        address,
+        version: "axios/1.7.4",
+        by: AnnouncedBy::Registry,
+        until,
+    }
 }
 
 async fn announce(world: &World, store: &SqlStore, address: &str) -> ExecutorId {
@@ -50,6 +57,11 @@ async fn an_announcement_makes_an_executor_that_has_every_handler(world: World, 
         (executor.id, executor.address.as_str(), executor.key_id.as_str()),
         (id, "http://10.0.0.7:9999", "ck_1")
     );
+    assert_eq!(executor.version, "axios/1.7.4");
+    let other = Announcement { version: "Java/17", ..announcement(&world, "http://10.0.0.7:9999") };
+    assert_eq!(store.announce(&other, &|| world.id(), world.now + 1).await.unwrap(), id);
+    let read = store.executors(0).await.unwrap().remove(0);
+    assert_eq!((read.version.as_str(), read.described_at > executor.described_at), ("Java/17", true), "described anew");
     let announced = store.announced(ExecutorId::NONE, 10).await.unwrap();
     assert_eq!(ids(&announced), [id]);
     assert!(store.announced(id, 10).await.unwrap().is_empty(), "behind it");
