@@ -36,6 +36,7 @@ mod template;
 pub mod api;
 pub mod command;
 pub mod executor;
+pub mod job_admin;
 pub mod node;
 pub mod openapi;
 pub mod people;

@@ -20,6 +20,7 @@ mod document;
 mod glue;
 mod job;
 mod mapping;
+mod naming;
 mod text;
 mod words;
 
@@ -27,6 +28,7 @@ pub use column::{COLUMNS, TABLES};
 pub use document::{ImportOptions, document};
 pub use job::{ForeignGlue, ForeignGroup, ForeignJob, ForeignLog, ForeignUser, ForeignXxlJob, Releases};
 pub use mapping::{TaskExtra, job_of, spec_of, spec_onto, starts};
+pub use naming::beside_a_namesake;
 pub use number::Number;
 pub use text::{instant_of, interval_of, seconds_of};
 pub use words::{BEAN, GLUE_TYPES};
