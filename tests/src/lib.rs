@@ -38,6 +38,7 @@ pub mod api;
 pub mod client;
 pub mod command;
 pub mod executor;
+pub mod job_admin;
 pub mod node;
 pub mod openapi;
 pub mod people;

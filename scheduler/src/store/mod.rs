@@ -90,6 +90,8 @@ mod upcoming_runs;
 mod users;
 mod values;
 mod xxljob;
+mod xxljob_lists;
+mod xxljob_words;
 
 pub use attempts::{ATTEMPTS_KEPT_MAX, KeptAttempt, MESSAGE_CHARS_MAX, cut};
 pub use audit::ChainView;
@@ -122,3 +124,5 @@ pub use traits::*;
 pub use unscheduled_runs::{NewRun, StartedRun};
 pub use upcoming_runs::{TaskNames, UpcomingFilter, UpcomingRun, UpcomingRuns};
 pub use users::{UserFilter, UserRow, UserView};
+pub use xxljob_lists::{GroupFilter, GroupView, JobFilter, JobView};
+pub use xxljob_words::JobWords;

@@ -98,6 +98,7 @@ mod lease;
 mod edits;
 mod edits_at_once;
 mod encryption;
+mod job_lists;
 mod links;
 mod planning;
 mod revoked_runs;

@@ -17,6 +17,7 @@ databases!(
     another_apps_address_is_another_executor,
     tasks_are_numbered_once_within_their_tenant,
     numbers_that_are_asked_for_at_once_differ,
+    numbers_of_an_app_come_together,
     later_attempts_have_numbers_of_their_own,
 );
 
@@ -149,6 +150,25 @@ async fn numbers_that_are_asked_for_at_once_differ(world: World, store: SqlStore
     let all: HashMap<TaskId, i32> = mine.iter().chain(&theirs).map(|(task, number)| (*task, *number)).collect();
     assert!(mine.iter().all(|(task, number)| all[task] == *number), "the same task has the same number");
     assert_eq!(all.values().copied().collect::<BTreeSet<i32>>().len(), all.len());
+}
+
+async fn numbers_of_an_app_come_together(world: World, store: SqlStore) {
+    let mut tasks = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        tasks.push(world.stopped(&World::every_second(name)).await.id);
+    }
+    let far = Owner { app_id: AppId(world.owner.app_id.0 + 1), ..world.owner };
+    assert_eq!(store.job_numbers(far, &[TaskId(7)]).await.unwrap(), HashMap::from([(TaskId(7), 1)]));
+    assert_eq!(store.job_numbers(world.owner, &tasks[2..3]).await.unwrap(), HashMap::from([(tasks[2], 2)]));
+    let expected = HashMap::from([(tasks[0], 5), (tasks[1], 3), (tasks[2], 2), (tasks[3], 4)]);
+    assert_eq!(store.job_numbers_from(world.owner, tasks[1]).await.unwrap(), expected, "the later ones first");
+    assert_eq!(store.job_numbers_from(world.owner, tasks[3]).await.unwrap(), expected, "once more");
+    // Its runs go on, and are told by its number.
+    let deleted = TaskId(i64::MAX);
+    for _ in 0..2 {
+        let numbers = store.job_numbers_from(world.owner, deleted).await.unwrap();
+        assert_eq!((numbers.len(), numbers[&deleted]), (5, 6));
+    }
 }
 
 async fn later_attempts_have_numbers_of_their_own(world: World, store: SqlStore) {

@@ -58,6 +58,7 @@ mod executor_death;
 mod executor_stop;
 mod plain_executors;
 mod results;
+mod xxljob_admin;
 
 mod blocking;
 mod killing;

@@ -1,5 +1,6 @@
-//! What executors of xxl-job call, where they look for its admin: under `/xxl-job-admin` and under `/`.
+//! What executors of xxl-job call, and portals and scripts, where they look for its admin: under `/xxl-job-admin` and under `/`.
 
+mod admin;
 mod door;
 mod ends;
 
@@ -33,6 +34,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
             };
             config.route(&format!("{context}{path}"), web::post().to(knock));
         }
+        admin::routes(config, context);
     }
 }
 

@@ -22,6 +22,7 @@ mod document;
 mod glue;
 mod job;
 mod mapping;
+mod naming;
 mod text;
 mod words;
 
@@ -30,6 +31,7 @@ pub use document::{ImportOptions, document};
 pub use job::{ForeignGlue, ForeignGroup, ForeignJob, ForeignLog, ForeignUser, ForeignXxlJob, Releases};
 pub use library::Library;
 pub use mapping::{TaskExtra, job_of, spec_of, spec_onto, starts};
+pub use naming::beside_a_namesake;
 pub use number::Number;
 pub use text::{instant_of, interval_of, seconds_of};
 pub use words::{BEAN, GLUE_TYPES};
