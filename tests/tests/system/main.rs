@@ -107,6 +107,7 @@ mod console;
 mod encryption;
 mod escalation;
 mod every_operation;
+mod imports;
 mod last_admin;
 mod later_release;
 mod lists;
