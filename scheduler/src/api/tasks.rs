@@ -19,10 +19,10 @@ use crate::auth::Caller;
 use crate::definitions::NotRevoked;
 use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, TaskSpec};
-use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal, TaskId};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission, TaskId};
 use crate::store::{Activity, TaskFilter, TaskState, TaskView};
 use actix_web::{HttpRequest, HttpResponse, web};
-use input::{READ_ONLY, add, default_of, read};
+use input::{READ_ONLY, add, default_of, gone, read};
 use output::Changed;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -295,8 +295,4 @@ pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: TaskId) -> 
     let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
     let found = api.store.list_tasks(&caller.access_scope(needs), &filter).await?;
     found.into_iter().next().ok_or_else(|| gone(id))
-}
-
-fn gone(id: TaskId) -> Problem {
-    Refusal::not_found("task", id).into()
 }

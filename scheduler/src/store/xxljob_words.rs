@@ -1,22 +1,10 @@
 //! What is kept of a task beside its definition, because portals and scripts that know xxl-job's admin say it and read it.
 
 use super::Result;
+use super::job_words::JobWords;
 use super::sql_store::Transaction;
 use super::values::clean;
 use crate::domain::{TaskId, TenantId};
-
-/// Words of a task for people: nothing goes by them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JobWords {
-    /// The task.
-    pub task_id: TaskId,
-    /// Its tenant.
-    pub tenant_id: TenantId,
-    /// Who is responsible for it.
-    pub author: String,
-    /// Where alarms went, with commas between addresses.
-    pub alarm_email: String,
-}
 
 /// Writes them in place of those that are there.
 pub(super) async fn write_words(tx: &Transaction<'_>, words: &[JobWords]) -> Result<()> {

@@ -3,42 +3,13 @@
 //! run off their list at once, and begin the next one while the handler of the first goes on.
 
 use super::standin::{ANSWER_BYTES_MAX, StandIn, place_of};
+use super::stops::Told;
 use crate::dispatch::SendError;
 use crate::domain::xxljob::said::{self, Kill};
 use crate::domain::xxljob::wire::{JobBody, KILL_PATH, bytes};
 use crate::domain::{Executor, LogId, Status};
 use crate::store::{BATCH_MAX, DispatchedRun, FROM_THE_FIRST, StoreError, Suspects};
 use carillon_protocol::{CancelOutcome, RunKey};
-use dashmap::DashMap;
-
-/// Runs to be stopped that are remembered at most.
-const STOPS_MAX: usize = 10_000;
-
-/// What this node has told of runs that are to be stopped.
-#[derive(Debug, Default)]
-pub(super) struct Stops(DashMap<RunKey, Told>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// This node was the first to learn that it is to be stopped, and has not told anybody.
-    NotYet,
-    /// At this instant, cluster ms.
-    At(i64),
-}
-
-impl Stops {
-    fn note(&self, key: RunKey, told: Told) {
-        if self.0.len() >= STOPS_MAX {
-            // What is forgotten counts as told by another node.
-            self.0.clear();
-        }
-        self.0.insert(key, told);
-    }
-
-    fn told(&self, key: RunKey) -> Option<Told> {
-        self.0.get(&key).map(|told| *told)
-    }
-}
 
 /// Whether a kill may go out, where others of the task that are open there came at these instants.
 fn is_meant(told: Option<Told>, again: bool, others: &[i64]) -> bool {
@@ -132,12 +103,5 @@ mod tests {
         ] {
             assert_eq!(is_meant(told, again, others), is, "{what}");
         }
-    }
-
-    #[test]
-    fn what_is_remembered_is_bounded() {
-        let stops = Stops::default();
-        (0..=STOPS_MAX as i64).for_each(|log| stops.note(RunKey(log, 1), Told::NotYet));
-        assert_eq!((stops.0.len(), stops.told(RunKey(0, 1))), (1, None));
     }
 }

@@ -32,6 +32,7 @@ mod run_door;
 mod sender;
 mod sent_runs;
 mod standin;
+mod stops;
 mod turns;
 mod vouch;
 

@@ -1,10 +1,10 @@
 //! What stands in for plain executors: towards the engine it is the way to them, towards them an admin of xxl-job.
 
-use super::kill::Stops;
 use super::log_pages::Cursor;
 use super::reports::{Report, Reports};
 use super::run_door::{Hold, PreparedRun, RunDoor};
 use super::sent_runs::{SentRun, SentRuns};
+use super::stops::Stops;
 use super::{Address, JobNumbers};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;

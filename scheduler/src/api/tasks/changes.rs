@@ -1,6 +1,6 @@
 //! Changes of definitions, whoever asks for them: the caller's rights to them, their notes in the audit, one transaction.
 
-use super::input::refuse_past;
+use super::input::{gone, refuse_past};
 use crate::api::Api;
 use crate::api::parents::Parents;
 use crate::api::problem::Problem;
@@ -129,7 +129,7 @@ pub async fn change(
     let mut changes = Changes::of(api, caller);
     changes.edit(action, before, spec, activity).await?;
     let not_revoked = changes.make().await?;
-    let task = api.definitions.find(id).await?.ok_or_else(|| super::gone(id))?;
+    let task = api.definitions.find(id).await?.ok_or_else(|| gone(id))?;
     Ok((task, not_revoked.into_iter().next().unwrap_or_default()))
 }
 

@@ -1,6 +1,6 @@
 //! Sends a document to a node: tenants, apps, tasks, their origins, users, in this order. Each step can be repeated.
 
-use super::How;
+use super::args::How;
 use super::here::{Tenant, text};
 use super::people;
 use super::plan::{Planned, plan};

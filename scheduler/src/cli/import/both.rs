@@ -1,6 +1,6 @@
 //! An xxl-job and what was imported of it, side by side: what a switch has to know of both.
 
-use super::SwitchArgs;
+use super::args::SwitchArgs;
 use super::here::{Task, Tenant};
 use super::plan::{Planned, id_of, plan};
 use crate::cli::node::Node;

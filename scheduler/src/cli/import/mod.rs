@@ -5,6 +5,7 @@
 //! whatever broke it off, and as often as the other scheduler has changed: tasks are known again by their origin.
 
 mod apply;
+mod args;
 mod both;
 mod here;
 mod people;
@@ -18,6 +19,7 @@ use super::client::{Client, json, print};
 use crate::cli::client::Output;
 use crate::domain::import::ImportDocument;
 use crate::domain::{horace, xxljob};
+use args::{How, SwitchArgs};
 use clap::{Args, Subcommand};
 use source::SourceArgs;
 
@@ -32,23 +34,6 @@ pub enum Import {
     Switch(SwitchArgs),
     /// Stop tasks here and give their jobs back to the xxl-job, in the same way.
     Undo(SwitchArgs),
-}
-
-/// `carillon import switch`, `carillon import undo`
-#[derive(Debug, Args)]
-pub struct SwitchArgs {
-    /// Where the jobs are. The user of the database needs UPDATE on `xxl_job_info`, and SELECT with UPDATE on `xxl_job_lock`.
-    #[command(flatten)]
-    source: SourceArgs,
-    /// Name of the source, as the import had it.
-    #[arg(long = "source", value_name = "NAME", default_value = "xxl-job")]
-    name: String,
-    /// The tenant of the tasks.
-    #[arg(long)]
-    tenant: String,
-    /// Only this group, by the app name of its executors; can be given several times.
-    #[arg(long = "group", value_name = "APPNAME")]
-    groups: Vec<String>,
 }
 
 /// `carillon import xxl-job`
@@ -86,17 +71,6 @@ pub struct HoraceArgs {
     /// How it is done.
     #[command(flatten)]
     how: How,
-}
-
-/// How an import is done.
-#[derive(Debug, Args)]
-pub struct How {
-    /// Only show what would change; with --output json the whole document that was read.
-    #[arg(long)]
-    dry_run: bool,
-    /// Leave users out.
-    #[arg(long)]
-    without_users: bool,
 }
 
 impl Import {

@@ -5,8 +5,8 @@
 //! the two runs a job; and a repeated switch finds those that neither runs: stopped there with a next time, stopped here from that
 //! time on. What came between is filled in.
 
-use super::SwitchArgs;
 use super::apply::applied;
+use super::args::SwitchArgs;
 use super::both::{Both, Pair};
 use crate::cli::client::{Client, Output, json, print};
 use crate::cli::node::{ApiRequest, Node};

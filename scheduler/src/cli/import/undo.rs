@@ -1,6 +1,6 @@
 //! `carillon import undo`: stops tasks here, and gives their jobs back, at the first fire that was not taken here.
 
-use super::SwitchArgs;
+use super::args::SwitchArgs;
 use super::both::{Both, Pair};
 use super::switch::{Moved, number};
 use crate::cli::client::Client;

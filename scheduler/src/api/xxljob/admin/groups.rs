@@ -1,8 +1,8 @@
 //! Apps: what xxl-job calls groups, or executors.
 
 use super::asked::Asked;
-use super::paging::{Pages, Paging};
-use super::reply::{Refused, Reply};
+use super::paging::Pages;
+use super::reply::{Paging, Refused, Reply};
 use super::visitor::Visitor;
 use crate::api::Api;
 use crate::domain::AppId;

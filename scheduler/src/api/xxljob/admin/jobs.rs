@@ -1,8 +1,8 @@
 //! Tasks: what xxl-job calls jobs.
 
 use super::asked::Asked;
-use super::paging::{Pages, Paging};
-use super::reply::{Refused, Reply};
+use super::paging::Pages;
+use super::reply::{Paging, Refused, Reply};
 use super::visitor::Visitor;
 use crate::api::Api;
 use crate::domain::access::Permission;

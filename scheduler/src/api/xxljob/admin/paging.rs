@@ -1,7 +1,7 @@
 //! Which part of a list is wanted.
 
 use super::asked::Asked;
-use super::reply::Refused;
+use super::reply::{Paging, Refused};
 use crate::api::input::PAGE_MAX;
 
 /// Items in one page, when the caller does not say.
@@ -19,15 +19,6 @@ pub enum Pages {
     Length,
     /// `offset`, `pagesize`: forms from 3.3.0 on.
     Offset,
-}
-
-/// A part of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Paging {
-    /// So many come before it.
-    pub offset: u64,
-    /// At most so many are in it.
-    pub size: u64,
 }
 
 impl Paging {

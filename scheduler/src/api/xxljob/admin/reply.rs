@@ -1,6 +1,5 @@
 //! Replies in both envelopes. Once the caller is known, HTTP says 200, and `code` what it is.
 
-use super::paging::Paging;
 use crate::api::problem::Problem;
 use crate::domain::xxljob::wire::{CODE_FAILED, CODE_OK};
 use crate::store::StoreError;
@@ -27,6 +26,15 @@ pub fn envelope(dialect: Dialect, code: i32, msg: Option<&str>, content: Option<
         Dialect::Content => json!({ "code": code, "msg": msg, "content": content }),
         Dialect::Data => json!({ "code": code, "msg": msg, "data": content }),
     }
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paging {
+    /// So many come before it.
+    pub offset: u64,
+    /// At most so many are in it.
+    pub size: u64,
 }
 
 /// What is answered when it is done.

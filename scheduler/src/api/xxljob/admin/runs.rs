@@ -3,8 +3,8 @@
 
 use super::asked::Asked;
 use super::jobs::{time, wall_clock};
-use super::paging::{Pages, Paging};
-use super::reply::{Refused, Reply};
+use super::paging::Pages;
+use super::reply::{Paging, Refused, Reply};
 use super::visitor::Visitor;
 use super::{groups, jobs};
 use crate::api::Api;

@@ -3,7 +3,7 @@
 
 use super::asked::Asked;
 use super::reply::{Dialect, Refused};
-use super::visitor::Visitor;
+use super::visitor::{COOKIES, Visitor};
 use crate::api::Api;
 use crate::api::account::{begin_session, caller, end_own_session, known_user};
 use crate::api::client_address::client_address;
@@ -16,9 +16,6 @@ pub const PATHS: [(&str, Dialect); 2] = [("/login", Dialect::Content), ("/auth/d
 
 /// Where they sign out.
 pub const PATHS_OUT: [(&str, Dialect); 2] = [("/logout", Dialect::Content), ("/auth/logout", Dialect::Data)];
-
-/// The cookies that xxl-job's admins set, up to 3.1.1 and later.
-pub const COOKIES: [&str; 2] = ["XXL_JOB_LOGIN_IDENTITY", "xxl_job_login_token"];
 
 /// Begins a session for a user of a tenant; answers its token.
 pub async fn sign_in(api: &Api, request: &HttpRequest, asked: &Asked) -> Result<String, Refused> {

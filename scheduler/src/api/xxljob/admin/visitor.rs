@@ -1,7 +1,6 @@
 //! Who asks, and in which tenant.
 
 use super::reply::{CODE_UNKNOWN, Dialect, Refused, envelope};
-use super::sign_in;
 use crate::api::Api;
 use crate::api::client_address::client_address;
 use crate::api::guard::{admit, refuse_foreign};
@@ -15,6 +14,9 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use std::collections::BTreeSet;
+
+/// The cookies that xxl-job's admins set, up to 3.1.1 and later.
+pub const COOKIES: [&str; 2] = ["XXL_JOB_LOGIN_IDENTITY", "xxl_job_login_token"];
 
 /// An authenticated caller within one tenant.
 pub struct Visitor {
@@ -111,7 +113,7 @@ fn shown(request: &HttpRequest) -> Option<(String, bool)> {
     if request.headers().contains_key(TOKEN_HEADER) {
         return Some((only(TOKEN_HEADER)?.trim().to_owned(), false));
     }
-    sign_in::COOKIES.iter().find_map(|name| Some((request.cookie(name)?.value().to_owned(), true)))
+    COOKIES.iter().find_map(|name| Some((request.cookie(name)?.value().to_owned(), true)))
 }
 
 #[cfg(test)]
