@@ -5,6 +5,7 @@ use crate::api::{Api, App, id_of};
 use crate::clock::now_ms;
 use crate::http;
 use crate::port;
+use crate::wait::await_until;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -218,6 +219,20 @@ pub async fn open_door(api: &Api, app: &App, token: &str) {
     let id = id_of(&found["items"][0]["id"]).expect("the app is there");
     let key = json!({ "kind": "token", "secret": token });
     api.expect(201, reqwest::Method::POST, &format!("/apps/{id}/keys"), Some(&key)).await;
+}
+
+/// Waits until these nodes know a token that was made at another one: after an unknown one they read again after a second.
+///
+/// # Panics
+/// When a node cannot be reached, or does not learn of it.
+pub async fn await_door(nodes: &[String], token: &str) {
+    for node in nodes {
+        await_until("the token is known", 30, || async {
+            let said = tell(node, "callback", token, &json!([])).await.expect("a node answers");
+            (said["msg"] != "The access token is wrong.").then_some(())
+        })
+        .await;
+    }
 }
 
 /// A message to the door of a node, and its answer.

@@ -1,7 +1,7 @@
 //! Executors that speak xxl-job's protocol, here scripted ones.
 
 use carillon_tests::fires::assert_all;
-use carillon_tests::plain_executor::{OnRun, PlainExecutor, open_door, tell};
+use carillon_tests::plain_executor::{OnRun, PlainExecutor, await_door, open_door, tell};
 use carillon_tests::wait::{await_until, when};
 use carillon_tests::{Api, App, Fires, Kind, LogRow, Outage, Status, World, now_ms, pass};
 use serde_json::{Value, json};
@@ -210,6 +210,7 @@ async fn callbacks_of_others_change_nothing(kind: Kind) {
     executor.script(|script| script.calls_back = None);
     let others = stand.api.make_app("wholesale", "orders").await;
     open_door(&stand.api, &others, "another-token-that-nobody-guesses").await;
+    await_door(&stand.world.node_urls(), "another-token-that-nobody-guesses").await;
     let stranger = PlainExecutor::start("orders", "another-token-that-nobody-guesses", &stand.world.node_urls()).await;
     let fields = json!({ "cron": "0 0 0 1 1 ? 2099" });
     let task = stand.api.make_task(&stand.app, "mine", "demo", fields).await;

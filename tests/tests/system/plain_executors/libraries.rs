@@ -122,6 +122,6 @@ async fn an_address_may_have_a_path(kind: Kind) {
     assert_eq!(page["text"], "logged\n", "{page}");
     await_until("it is asked whether it is there", 60, || async { when(!executor.got("/beat").is_empty()) }).await;
     assert_eq!(executor.remove().await["code"], 200);
-    assert_eq!(stand.api.get("/executors").await["items"], json!([]));
+    await_until("it is gone", 30, || async { when(stand.api.get("/executors").await["items"] == json!([])) }).await;
     stand.world.assert_quiet(&[]);
 }

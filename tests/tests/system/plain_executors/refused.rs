@@ -1,7 +1,7 @@
 //! What the door of plain executors must not do, whoever asks: it refuses, writes it down, and changes nothing.
 
 use super::{TOKEN, await_runs, by_hand, registered, stand_with};
-use carillon_tests::plain_executor::open_door;
+use carillon_tests::plain_executor::{await_door, open_door};
 use carillon_tests::{Kind, LogRow, World, http};
 use serde_json::{Value, json};
 
@@ -182,6 +182,7 @@ async fn what_is_not_allowed_is_refused_and_changes_nothing(kind: Kind) {
     executor.script(|script| script.calls_back = None);
     let others = stand.api.make_app("wholesale", "stocks").await;
     open_door(&stand.api, &others, OTHERS_TOKEN).await;
+    await_door(&stand.world.node_urls(), OTHERS_TOKEN).await;
     let task = by_hand(&stand, "mine", json!({})).await;
     let log = stand.api.run(task, None).await;
     let mine = await_runs(&executor, "mine", 1).await[0];
