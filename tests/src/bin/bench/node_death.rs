@@ -9,7 +9,7 @@ use crate::records::{self, Seen};
 use crate::stand::{Bench, Stand};
 use crate::tasks::{self, Firing};
 use crate::window::{self, SETTLE_MAX, sleep_until};
-use crate::{progress, report, run};
+use crate::{progress, report, run, steady};
 use anyhow::Result;
 use carillon_tests::now_ms;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub async fn measure(bench: &Bench, rate: u32, seconds: u32) -> Result<Value> {
     let first = (now_ms() / 1_000 + LEAD_S) * 1_000;
     tasks::create(server, &stand, rate, Firing::EverySecondFrom(first)).await?;
     let plan = Plan { ahead_s: AHEAD_S, ..Plan::full(rate, seconds) };
-    let steady = window::warm_up(&stand, plan, first).await?;
+    let is_steady = window::warm_up(&stand, plan, first).await?;
 
     progress(&format!("{rate} fires/s for {seconds} s, then kill -9 of one of two nodes, and {after_s} s more"));
     let begin = (now_ms() / 1_000 + 2) * 1_000;
@@ -59,7 +59,7 @@ pub async fn measure(bench: &Bench, rate: u32, seconds: u32) -> Result<Value> {
     server.remove(database).await?;
     let figures = json!({
         "rate": rate,
-        "steady": steady,
+        "steady": is_steady,
         "calm": phase(&file, &calm, rate)?,
         "after": phase(&file, &after, rate)?,
         "late": late(&file, killed_at, after.end)?,
@@ -73,11 +73,9 @@ pub async fn measure(bench: &Bench, rate: u32, seconds: u32) -> Result<Value> {
 
 fn phase(file: &Path, window: &Range<i64>, rate: u32) -> Result<Value> {
     let Seen { handled, duplicated, early, lateness_ms, .. } = records::read(file, window)?;
-    // Fires of whole seconds.
-    let seconds = (window.end - 1).div_euclid(1_000) - (window.start - 1).div_euclid(1_000);
     Ok(json!({
         "fires": handled,
-        "lost": seconds * i64::from(rate) - handled as i64,
+        "lost": steady::expected(rate, window) - handled as i64,
         "duplicated": duplicated,
         "early": early,
         "lateness_ms": lateness_ms,
