@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A member of the database does not lag behind another for longer than this, ms.
-const LAG_MAX_MS: i64 = 60_000;
+pub const LAG_MAX_MS: i64 = 60_000;
 
 /// An executor's estimate of cluster time is not further ahead of this node's, ms, unless the clock was set back.
 const AHEAD_MAX_MS: i64 = 60_000;

@@ -8,6 +8,6 @@ mod refusals;
 mod rounds;
 mod shared_writes;
 
-pub use ingestion::ResultIngestion;
+pub use ingestion::{LAG_MAX_MS, ResultIngestion};
 pub use outbox::OutboxWorker;
 pub use reaper::{PAGE_ROWS, Reaper, ReaperParts, ReaperSettings};

@@ -5,6 +5,7 @@ use super::super::body::BodyError;
 use super::super::executor_messages::NAME_CHARS_MAX;
 use super::super::wire_limits::{Unread, WireLimits};
 use super::ends::Told;
+use super::unseen::{UnseenNumbers, first_may_come};
 use crate::auth::{AddressRule, KeyRing, Throttle};
 use crate::dispatch::TaskCache;
 use crate::domain::xxljob::wire::{Callback, Envelope, Registration};
@@ -12,7 +13,7 @@ use crate::domain::xxljob::{Library, Number};
 use crate::domain::{ExecutorId, IdSource, LogId, Owner, Run};
 use crate::engine::Engine;
 use crate::store::{
-    AnnouncedBy, Announcement, BATCH_MAX, DispatchedRun, JobNumberStore, KeyStore, NumberedAttempt, PlainExecutorStore,
+    AnnouncedBy, Announcement, BATCH_MAX, DispatchedRun, JobNumberStore, KeyStore, PlainExecutorStore,
     SigningKey, Store, StoreError,
 };
 use crate::workers::RunEndSignal;
@@ -84,6 +85,7 @@ pub struct PlainDoor<S: Store + ?Sized> {
     parts: PlainDoorParts<S>,
     refused: Throttle,
     limits: WireLimits,
+    unseen: UnseenNumbers,
 }
 
 /// Results that cannot be written are tried for so long before their executor is left without an answer.
@@ -110,7 +112,8 @@ impl From<StoreError> for Refused {
 impl<S: Store + 'static> PlainDoor<S> {
     /// Opens it.
     pub fn new(parts: PlainDoorParts<S>) -> Self {
-        Self { parts, refused: Throttle::new(REFUSED_BURST, REFUSED_EVERY), limits: WireLimits::default() }
+        let refused = Throttle::new(REFUSED_BURST, REFUSED_EVERY);
+        Self { parts, refused, limits: WireLimits::default(), unseen: UnseenNumbers::default() }
     }
 
     /// Checks the token, reads the body, works. No answer means that the connection is to be cut: some clients take a refusal of how a run ended for its failure, and none takes a broken connection for one at
@@ -245,36 +248,26 @@ impl<S: Store + 'static> PlainDoor<S> {
 
     async fn callback(&self, keys: &[Arc<SigningKey>], agent: &str, body: &[u8]) -> Result<(), Refused> {
         let callback = Callback::read(body).map_err(|error| Refused::For(error.to_string()))?;
-        let mut open = 0;
+        let (mut open, mut foreign) = (0, callback.unreadable);
         for items in callback.items.chunks(BATCH_MAX) {
             let numbers: Vec<i64> = items.iter().map(|item| item.number).collect();
-            let attempts = self.attempts(keys, &numbers).await?;
+            let attempts = self.attempts(&numbers).await?;
             let ids: Vec<LogId> = attempts.values().map(|key| LogId(key.0)).collect();
             let rows = self.parts.engine.store.runs(None, &ids).await?;
-            let is_ours = |row: &DispatchedRun| keys.iter().any(|key| key.owner == row.run.owner());
-            let rows: HashMap<LogId, DispatchedRun> =
-                rows.into_iter().filter(is_ours).map(|row| (row.run.id, row)).collect();
+            let rows: HashMap<LogId, DispatchedRun> = rows.into_iter().map(|row| (row.run.id, row)).collect();
             let mut told = Vec::with_capacity(items.len());
             for item in items {
-                let found = attempts.get(&item.number).and_then(|key| Some((*key, rows.get(&LogId(key.0))?)));
-                let library = Library::of(agent);
-                told.extend(found.map(|(key, row)| Told {
-                    key,
-                    row,
-                    item,
-                    library,
-                    sent_at: self.parts.sent.sent_at(key),
-                }));
+                let key = attempts.get(&item.number).copied();
+                match key.and_then(|key| Some((key, rows.get(&LogId(key.0))?))) {
+                    Some((key, row)) if keys.iter().any(|own| own.owner == row.run.owner()) => {
+                        let (library, sent_at) = (Library::of(agent), self.parts.sent.sent_at(key));
+                        told.push(Told { key, row, item, library, sent_at });
+                    }
+                    None if self.may_come(keys, item.number) => open += 1,
+                    _ => foreign += 1,
+                }
             }
-            let foreign = callback.unreadable + items.len() - told.len();
             let results = self.results(&told).await?;
-            if foreign > 0 {
-                // Answered as done: an executor would repeat them for ever.
-                tracing::warn!(
-                    results = foreign,
-                    "results of runs that are not known to this token's apps; nothing changed"
-                );
-            }
             for ((owner, executor_id), results) in results {
                 open += self.apply(owner, executor_id, &results).await?;
             }
@@ -283,7 +276,23 @@ impl<S: Store + 'static> PlainDoor<S> {
             tracing::info!(results = open, "results of plain executors cannot be taken in yet");
             return Err(Refused::Later);
         }
+        if foreign > 0 {
+            // Answered as done: an executor would repeat them for ever.
+            tracing::warn!(results = foreign, "results of runs that are not known to this token's apps; nothing changed");
+        }
         Ok(())
+    }
+
+    /// Whether the attempt of that number, of which this node sees nothing, may still appear to it.
+    fn may_come(&self, keys: &[Arc<SigningKey>], number: i64) -> bool {
+        let now = self.now_ms();
+        match Number::read(number, now) {
+            Some(Number::First(log)) => first_may_come(log, now),
+            Some(Number::Later(number)) => {
+                keys.first().is_some_and(|key| self.unseen.may_come(key.owner, number, now))
+            }
+            None => false,
+        }
     }
 
     /// Commits results; answers how many must be sent again.
@@ -299,7 +308,7 @@ impl<S: Store + 'static> PlainDoor<S> {
     }
 
     /// Which attempts these numbers name.
-    async fn attempts(&self, keys: &[Arc<SigningKey>], numbers: &[i64]) -> Result<HashMap<i64, RunKey>, Refused> {
+    async fn attempts(&self, numbers: &[i64]) -> Result<HashMap<i64, RunKey>, Refused> {
         let now = self.now_ms();
         let (mut attempts, mut later) = (HashMap::with_capacity(numbers.len()), Vec::new());
         for number in numbers {
@@ -311,9 +320,7 @@ impl<S: Store + 'static> PlainDoor<S> {
         }
         if !later.is_empty() {
             let found = self.parts.numbers.numbered_attempts(&later).await?;
-            let is_ours = |attempt: &NumberedAttempt| keys.iter().any(|key| key.owner == attempt.owner);
-            let ours = found.into_iter().filter(|(_, attempt)| is_ours(attempt));
-            attempts.extend(ours.map(|(number, attempt)| (number, RunKey(attempt.log.0, attempt.attempt))));
+            attempts.extend(found.into_iter().map(|(number, attempt)| (number, RunKey(attempt.log.0, attempt.attempt))));
         }
         Ok(attempts)
     }

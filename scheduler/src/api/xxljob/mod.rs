@@ -3,6 +3,7 @@
 mod admin;
 mod door;
 mod ends;
+mod unseen;
 
 pub use door::{PlainCaller, PlainDoor, PlainDoorParts, PlainMessage};
 

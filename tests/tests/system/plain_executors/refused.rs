@@ -3,6 +3,7 @@
 use super::{TOKEN, await_runs, by_hand, registered, stand_with};
 use carillon_tests::plain_executor::{await_door, open_door};
 use carillon_tests::{Kind, LogRow, World, http};
+use reqwest::Response;
 use serde_json::{Value, json};
 
 scenario!(what_is_not_allowed_is_refused_and_changes_nothing: sqlite mariadb postgres);
@@ -11,6 +12,9 @@ const OTHERS_TOKEN: &str = "another-token-that-nobody-guesses";
 
 /// As the door's limit on bodies.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Ids of one millisecond, of all nodes.
+const IDS_PER_MS: i64 = 1 << 22;
 
 /// A message, and what is to come of it.
 struct Abuse {
@@ -52,7 +56,7 @@ fn of_strangers(app_secret: &str, mine: i64) -> Vec<Abuse> {
         callback(
             "a run that is not there",
             TOKEN,
-            format!(r#"[{{"logId":{},"handleCode":200}}]"#, mine + 1),
+            format!(r#"[{{"logId":{},"handleCode":200}}]"#, mine - 120_000 * IDS_PER_MS),
             200,
             foreign,
         ),
@@ -163,11 +167,14 @@ async fn state(world: &World) -> (Vec<LogRow>, Vec<i64>) {
     (world.database.logs("1 = 1").await, counts)
 }
 
+async fn post(node: &str, path: &str, token: &str, body: String) -> reqwest::Result<Response> {
+    let request = http::shared().post(format!("{node}/xxl-job-admin/api/{path}")).header("XXL-JOB-ACCESS-TOKEN", token);
+    request.header("Content-Type", "application/json").body(body).send().await
+}
+
 /// The answer; `None` where the line was cut before it could be read, which may happen to what is too long to be read.
 async fn said(node: &str, abuse: &Abuse) -> Option<Value> {
-    let url = format!("{node}/xxl-job-admin/api/{}", abuse.path);
-    let request = http::shared().post(url).header("XXL-JOB-ACCESS-TOKEN", &abuse.token);
-    let answer = request.header("Content-Type", "application/json").body(abuse.body.clone()).send().await;
+    let answer = post(node, abuse.path, &abuse.token, abuse.body.clone()).await;
     if answer.is_err() && abuse.body.len() > BODY_BYTES_MAX {
         return None;
     }
@@ -206,6 +213,13 @@ async fn what_is_not_allowed_is_refused_and_changes_nothing(kind: Kind) {
         assert!(logs.len() > logged && logs.contains(abuse.why), "{} ({}) is not written down", abuse.what, abuse.path);
         assert!(!logs.contains(TOKEN) && !logs.contains(OTHERS_TOKEN), "{}: a secret is logged", abuse.what);
     }
+    // A member of the database may show a row later than another: what may still come is told again.
+    for (what, number) in [("a first attempt", mine + 1), ("a later attempt", IDS_PER_MS + 1)] {
+        let ended = json!([{ "logId": number, "handleCode": 200 }]);
+        let error = post(&node, "callback", TOKEN, ended.to_string()).await.expect_err(what);
+        assert!(error.is_request(), "{what}: no answer, for any would be taken for good: {error}");
+    }
+    assert_eq!(state(&stand.world).await, before);
     // One who takes off what is another's.
     let mut body = json!({ "registryGroup": "EXECUTOR", "registryKey": "stocks", "registryValue": executor.address });
     let of_others = |body: &Value| Abuse {
