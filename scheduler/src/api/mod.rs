@@ -85,7 +85,7 @@ pub use state::{Api, CachedAnswers, Rates};
 use std::net::TcpListener;
 use std::time::Duration;
 pub use wait_slots::WaitSlots;
-pub use xxljob::{PlainDoor, PlainDoorParts};
+pub use xxljob::{PlainDoor, PlainDoorParts, PlainMessage};
 
 /// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -34,6 +34,9 @@ const LONG_MS: i64 = 600_000;
 /// … this, ms.
 const ASK_LONG_EVERY_MS: i64 = 60_000;
 
+/// Runs of idle executors that are remembered at most; of others nothing is proved meanwhile.
+const IDLE_RUNS_MAX: usize = 50_000;
+
 /// An executor that has been idle for so long has told what it had to tell, ms: Java repeats callbacks every 30 s.
 const PATIENCE_MS: i64 = 40_000;
 
@@ -42,8 +45,8 @@ const PATIENCE_MS: i64 = 40_000;
 struct Known {
     /// By the machine's own clock, ms.
     asked_at: i64,
-    /// Since when every answer was that it is idle, by the same clock, ms.
-    idle_since: Option<i64>,
+    /// When that was, if the last answer was that it is idle, by the same clock, ms.
+    idle_at: Option<i64>,
 }
 
 /// What it works with.
@@ -72,13 +75,16 @@ pub struct InquiryParts<S> {
 pub struct Inquiry<S> {
     parts: InquiryParts<S>,
     known: Mutex<HashMap<(ExecutorId, TaskId), Known>>,
+    /// When its executor said for the first time that it is idle, though it must have had this run by then; by the machine's own
+    /// clock, ms. From then on it is over there, whatever else of its task has come since.
+    idle_from: Mutex<HashMap<RunKey, i64>>,
     after: Mutex<(i64, LogId)>,
 }
 
 impl<S: OutcomeStore + PlanStore> Inquiry<S> {
     /// Over its parts.
     pub fn new(parts: InquiryParts<S>) -> Self {
-        Self { parts, known: Mutex::default(), after: Mutex::new(FROM_THE_FIRST) }
+        Self { parts, known: Mutex::default(), idle_from: Mutex::default(), after: Mutex::new(FROM_THE_FIRST) }
     }
 
     /// One round, about the runs of plain executors in this node's share. Where there are none, it asks nobody.
@@ -158,14 +164,13 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         let asked_at = self.local_ms();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for (of, load) in answers {
-            let before = known.get(&of).and_then(|known| known.idle_since);
-            let idle_since = match load {
-                Load::Idle => Some(before.unwrap_or(local)),
-                // No answer proves nothing, and takes nothing back.
-                Load::Unknown => before,
+            let idle_at = match load {
+                Load::Idle => Some(local),
+                // No answer proves nothing.
+                Load::Unknown => known.get(&of).and_then(|known| known.idle_at),
                 Load::Busy => None,
             };
-            known.insert(of, Known { asked_at, idle_since });
+            known.insert(of, Known { asked_at, idle_at });
         }
         // Of tasks without open runs nothing needs to be known.
         let open: HashSet<_> = of_tasks.keys().copied().collect();
@@ -180,23 +185,21 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         rows: Vec<DispatchedRun>,
         now: i64,
     ) -> Result<()> {
-        let Some(idle_since) = self.known(of).and_then(|known| known.idle_since) else { return Ok(()) };
-        let idle_ms = self.local_ms() - idle_since;
-        if idle_ms < PATIENCE_MS {
+        let Some(idle_at) = self.known(of).and_then(|known| known.idle_at) else { return Ok(()) };
+        let idle_for = |row: DispatchedRun| (self.idle_for(&row, idle_at), row);
+        let idle: Vec<_> = rows.into_iter().map(idle_for).filter(|(idle_ms, _)| *idle_ms >= PATIENCE_MS).collect();
+        if idle.is_empty() {
             return Ok(());
         }
-        let runs: Vec<_> = rows.iter().map(|row| row.run.clone()).collect();
+        let runs: Vec<_> = idle.iter().map(|(_, row)| row.run.clone()).collect();
         let tasks = self.parts.tasks.of(&runs).await?;
         let spec = tasks.get(of.1).map(|task| &task.spec);
         let covers = spec.is_some_and(|spec| spec.block_strategy == BlockStrategy::CoverEarly);
         let at_most_once = spec.is_some_and(|spec| spec.delivery == Delivery::AtMostOnce);
-        for row in rows {
-            // It came while the executor was being asked, or clients took it off their list when they were told to stop it,
-            // while its handler went on: idle proves less then.
+        for (idle_ms, row) in idle {
+            // Clients take it off their list when they are told to stop it, while its handler goes on: idle proves less then.
             let is_doubtful = row.is_stopping() || covers;
-            let idle_for = now - row.dispatched_at.max(row.run.due_time);
-            let patience = if is_doubtful { self.parts.lost_after_ms } else { PATIENCE_MS };
-            if idle_ms < patience || idle_for < patience {
+            if is_doubtful && idle_ms < self.parts.lost_after_ms {
                 continue;
             }
             let key = RunKey(row.run.id.0, row.run.attempt);
@@ -220,9 +223,33 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
                 due_time: row.run.due_time,
             };
             self.parts.sent.end(key);
+            self.idle_from.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             self.parts.reports.say(Report { owner, executor_id: executor.id, result });
         }
         Ok(())
+    }
+
+    /// For how long its executor had been idle, ms, when it said so last, at `idle_at` by the machine's own clock. What may have come to it only after that has not been idle at all.
+    fn idle_for(&self, row: &DispatchedRun, idle_at: i64) -> i64 {
+        let local = self.local_ms();
+        let age = self.parts.clock.now_ms() - row.dispatched_at.max(row.run.due_time);
+        if age - (local - idle_at) <= ASKED_AFTER_MS {
+            return 0;
+        }
+        let mut idle_from = self.idle_from.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle_from.len() >= IDLE_RUNS_MAX {
+            let kept_ms = self.parts.lost_after_ms + 2 * ASK_LONG_EVERY_MS;
+            idle_from.retain(|_, from| local - *from < kept_ms);
+        }
+        let key = RunKey(row.run.id.0, row.run.attempt);
+        match idle_from.get(&key) {
+            Some(from) => idle_at - from,
+            None if idle_from.len() < IDLE_RUNS_MAX => {
+                idle_from.insert(key, idle_at);
+                0
+            }
+            None => 0,
+        }
     }
 
     fn started_at(&self, key: RunKey, row: &DispatchedRun) -> i64 {
