@@ -5,12 +5,12 @@ mod core;
 mod plain;
 
 pub use core::NodeCore;
-use plain::PlainWire;
+pub use plain::{PlainWays, PlainWire};
 
 use crate::api;
 use crate::auth::{AddressRule, Authenticator, FIRST_USER, KeyRing, Provider, SessionTimes, Throttle, check_password};
 use crate::cluster::{Clock, ClusterClock, await_free_name};
-use crate::dispatch::{DispatchSettings, HttpTransport, Pump, Tails, Wires};
+use crate::dispatch::{DispatchSettings, HttpCarrier, HttpTransport, Pump, Tails, Wires};
 use crate::domain::audit::Actor;
 use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
@@ -23,7 +23,7 @@ use crate::settings::{Settings, host_name, ms};
 use crate::store::{EncryptionKeys, NodeInfo, SqlStore};
 use crate::tls::Listener;
 use crate::workers::{EnginePeriods, ProcessParts, ProcessPeriods, Workers};
-use crate::xxljob::InquirySettings;
+use crate::xxljob::{InquirySettings, Sender, SenderSettings};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
 use secrecy::ExposeSecret;
@@ -57,7 +57,17 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let addresses = AddressRule::new(&settings.executors.allowed_networks);
     let cluster_clock = clock.clone() as Arc<dyn Clock>;
     let transport = HttpTransport::new(keys.clone(), store.clone(), addresses.clone(), cluster_clock.clone())?;
-    let plain = PlainWire::open(&store, &keys, &addresses, &cluster_clock)?;
+    let (sender, sender_thread) = Sender::start(&SenderSettings::default(), addresses.clone(), cluster_clock.clone())
+        .context("the thread that sends runs to plain executors cannot be started")?;
+    let plain = PlainWire::over(PlainWays {
+        door: Arc::new(sender),
+        carrier: Arc::new(HttpCarrier::plain(&addresses)?),
+        keys: keys.clone(),
+        key_store: Arc::new(store.clone()),
+        addresses: addresses.clone(),
+        clock: cluster_clock,
+        store: Arc::new(store.clone()),
+    });
     let transport = Wires { signed: Arc::new(transport), plain: plain.stand_in.clone() };
     let info = node_info(&settings, &listener)?;
     let engine_settings = engine_settings(&settings);
@@ -118,28 +128,19 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
 
     let pump = Pump::start(core.pump())?;
     let watcher = Watcher::new(engine.clone(), store.clone(), streams);
-    let process = Arc::new(ProcessParts {
-        keys: keys.clone(),
-        certificate,
-        store: store.clone(),
-        watcher,
-        vouching: plain.vouching(&engine),
-        inquiry: plain.inquiry(&engine, inquiry_settings(&settings)),
-        reports: plain.reports.clone(),
-        engine,
-        ended: parts.ended.clone(),
-    });
-    let all =
-        parts.workers(&EnginePeriods::of(&settings)).into_iter().chain(process.workers(&ProcessPeriods::of(&settings)));
+    let process = Arc::new(ProcessParts { keys: keys.clone(), certificate, store: store.clone(), watcher });
+    let periods = EnginePeriods::of(&settings);
+    let plain = plain.parts(&parts, inquiry_settings(&settings));
     let mut workers = Workers::new();
-    for work in all {
+    let all = parts.workers(&periods).into_iter().chain(plain.workers(&periods));
+    for work in all.chain(process.workers(&ProcessPeriods::of(&settings))) {
         workers.spawn(work.turn(stop.clone()));
     }
     let failure = watch(&mut workers, &pump, &server, shutdown).await;
 
     let stopped = async {
         pump.stop().await;
-        plain.close().await;
+        sender_thread.stop().await;
     };
     core.leave(&mut workers, stopped, note_key_uses(&keys, &store)).await;
     tails.close();

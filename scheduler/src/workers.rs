@@ -1,14 +1,16 @@
 //! The workers of a node: each runs one part at its period, and when it is woken.
 //!
-//! Those of the engine ([`EngineParts`]) run over any store, and the simulator turns them as they are here; those of the
-//! process ([`ProcessParts`]) have to do with keys, certificates and open pages, which only a real node has.
+//! Those of the engine ([`EngineParts`]) and those that speak for plain executors ([`PlainParts`]) run over any store, and the
+//! simulator turns them as they are here; those of the process ([`ProcessParts`]) have to do with keys, certificates and open pages, which only a real node has.
 
 mod ended;
 mod engine;
+mod plain;
 mod process;
 
 pub use ended::RunEndSignal;
 pub use engine::{EngineParts, EnginePeriods};
+pub use plain::PlainParts;
 pub use process::{ProcessParts, ProcessPeriods};
 
 use crate::metrics::{Family, family};

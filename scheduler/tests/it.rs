@@ -6,6 +6,7 @@ mod errors;
 mod fields;
 mod openapi;
 mod permissions;
+mod races;
 mod schedule;
 mod structure;
 

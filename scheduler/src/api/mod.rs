@@ -30,6 +30,7 @@ mod maintenance;
 mod metrics;
 mod needs;
 mod nodes;
+mod old_runs;
 mod openapi;
 mod operation;
 mod origins;
@@ -86,7 +87,7 @@ pub use state::{Api, CachedAnswers, Rates};
 use std::net::TcpListener;
 use std::time::Duration;
 pub use wait_slots::WaitSlots;
-pub use xxljob::{PlainDoor, PlainDoorParts};
+pub use xxljob::{PlainCaller, PlainDoor, PlainDoorParts, PlainMessage};
 
 /// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -118,6 +119,7 @@ fn operations() -> Vec<Operation> {
         logs::operations(),
         maintenance::operations(),
         nodes::operations(),
+        old_runs::operations(),
         origins::operations(),
         past::operations(),
         reference::operations(),

@@ -7,8 +7,8 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::import::{JOB_NUMBER_MAX, is_origin};
-use crate::domain::{Action, FieldError, FieldRefusal, Permission};
-use crate::store::{ORIGINS_MAX, TaskOrigin, TenantView};
+use crate::domain::{Action, AppId, FieldError, FieldRefusal, Permission, TenantId};
+use crate::store::{ALARM_EMAIL_CHARS_MAX, AUTHOR_CHARS_MAX, JobWords, ORIGINS_MAX, TaskOrigin, TenantView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -28,8 +28,8 @@ pub fn operations() -> Vec<Operation> {
             "Note where tasks were imported from",
         )
         .says(
-            "`carillon import` does. A number is given to a task that has none, if no other task of the tenant has it; numbers never \
-             change.",
+            "`carillon import` does. A number is given to a task, or an app, that has none, if no other one of the tenant has it; \
+             numbers never change.",
         )
         .body::<Origins>()
         .answers_nothing("Noted")
@@ -56,6 +56,22 @@ struct Origins {
     /// Up to 500 tasks.
     #[schema(max_items = 500)]
     items: Vec<OriginInput>,
+    /// Up to 500 apps with the numbers by which scripts of xxl-job know them.
+    #[serde(default)]
+    #[schema(max_items = 500)]
+    apps: Vec<AppNumberInput>,
+}
+
+/// The number of an app.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = AppNumber)]
+struct AppNumberInput {
+    /// The app's id.
+    app: String,
+    /// The number by which scripts of xxl-job know it: the id of its group.
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
+    number: i32,
 }
 
 /// Where a task was imported from.
@@ -72,6 +88,14 @@ struct OriginInput {
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     number: Option<i32>,
+    /// Who is responsible for it, as portals of xxl-job show it; nothing goes by it.
+    #[serde(default)]
+    #[schema(max_length = 64)]
+    author: String,
+    /// Where alarms went, as portals of xxl-job show it; nothing is sent there.
+    #[serde(default)]
+    #[schema(max_length = 255)]
+    alarm_email: String,
 }
 
 async fn list(
@@ -98,25 +122,26 @@ async fn set(
     tenant: web::Path<String>,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let Origins { items } = body::json(payload).await?;
+    let Origins { items, apps } = body::json(payload).await?;
     let tenant = api.whole_tenant(&caller, Permission::TasksApply, &tenant).await?;
-    let origins = read(items)?;
+    let (origins, words) = read(items, tenant.id)?;
+    let numbers = app_numbers(apps)?;
     let TenantView { id, name, .. } = tenant;
     let target = Target { kind: "tenant", id: id.to_string(), name };
     let after = serde_json::json!({ "tasks": origins.len(), "first": origins.first().map(|first| &first.origin) });
     let note = api.note(&caller, Action::SetOrigins, id, target, (None, Some(after.to_string())));
-    api.store.noting(vec![note]).set_origins(id, &origins).await?;
+    api.store.noting_words(vec![note], words).set_origins(id, &origins, &numbers).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// The origins, each of another task.
-fn read(items: Vec<OriginInput>) -> Result<Vec<TaskOrigin>, Problem> {
+/// The origins, each of another task, and what is kept of those tasks for people.
+fn read(items: Vec<OriginInput>, tenant_id: TenantId) -> Result<(Vec<TaskOrigin>, Vec<JobWords>), Problem> {
     if !(1..=ORIGINS_MAX).contains(&items.len()) {
         return Err(FieldError::range("items", 1, ORIGINS_MAX as i64).into());
     }
     let (mut tasks, mut origins) = (HashSet::new(), HashSet::new());
-    let mut read = Vec::with_capacity(items.len());
-    for (at, OriginInput { task, origin, number }) in items.into_iter().enumerate() {
+    let (mut read, mut words) = (Vec::with_capacity(items.len()), Vec::new());
+    for (at, OriginInput { task, origin, number, author, alarm_email }) in items.into_iter().enumerate() {
         let wrong = |field: &str, refusal| Problem::from(FieldError::new(format!("items[{at}].{field}"), refusal));
         let task_id = parse_id("task", &task)?;
         if !is_origin(&origin) || !origins.insert(origin.clone()) || !tasks.insert(task_id) {
@@ -127,7 +152,39 @@ fn read(items: Vec<OriginInput>) -> Result<Vec<TaskOrigin>, Problem> {
         if !(0..=JOB_NUMBER_MAX).contains(&number) {
             return Err(wrong("number", FieldRefusal::OutOfRange { least: 1, most: JOB_NUMBER_MAX.into() }));
         }
+        for (field, text, most) in
+            [("author", &author, AUTHOR_CHARS_MAX), ("alarm_email", &alarm_email, ALARM_EMAIL_CHARS_MAX)]
+        {
+            if text.chars().count() > most {
+                return Err(wrong(field, FieldRefusal::TooLong { most: most as i64 }));
+            }
+        }
         read.push(TaskOrigin { task_id, origin, number });
+        if !author.is_empty() || !alarm_email.is_empty() {
+            words.push(JobWords { task_id, tenant_id, author, alarm_email });
+        }
+    }
+    Ok((read, words))
+}
+
+/// The numbers, each of another app.
+fn app_numbers(apps: Vec<AppNumberInput>) -> Result<Vec<(AppId, i32)>, Problem> {
+    if apps.len() > ORIGINS_MAX {
+        return Err(FieldError::range("apps", 0, ORIGINS_MAX as i64).into());
+    }
+    let (mut known, mut numbers) = (HashSet::new(), HashSet::new());
+    let mut read = Vec::with_capacity(apps.len());
+    for (at, AppNumberInput { app, number }) in apps.into_iter().enumerate() {
+        let wrong = |field: &str, refusal| Problem::from(FieldError::new(format!("apps[{at}].{field}"), refusal));
+        let app_id = parse_id("app", &app)?;
+        if !known.insert(app_id) {
+            let allowed = "ids of apps, each once".to_owned();
+            return Err(wrong("app", FieldRefusal::WrongChoice { given: app, allowed }));
+        }
+        if !(1..=JOB_NUMBER_MAX).contains(&number) || !numbers.insert(number) {
+            return Err(wrong("number", FieldRefusal::OutOfRange { least: 1, most: JOB_NUMBER_MAX.into() }));
+        }
+        read.push((app_id, number));
     }
     Ok(read)
 }

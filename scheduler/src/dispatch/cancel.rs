@@ -6,7 +6,7 @@ use crate::domain::{Executor, ExecutorId, LogId, Reason, Run, Status, Transition
 use crate::store::{BATCH_MAX, DispatchStore, DispatchedRun, FROM_THE_FIRST, OutcomeStore, Place, Result};
 use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -150,7 +150,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
 
     /// Asks the executors of `runs` to cancel them; also those whose executor could not be asked.
     async fn ask_all(&self, runs: Vec<DispatchedRun>, wish: Wish) -> (Vec<(DispatchedRun, CancelOutcome)>, Vec<LogId>) {
-        let mut by_executor: HashMap<ExecutorId, Vec<DispatchedRun>> = HashMap::new();
+        let mut by_executor: BTreeMap<ExecutorId, Vec<DispatchedRun>> = BTreeMap::new();
         for dispatched in runs {
             by_executor.entry(dispatched.run.executor_id).or_default().push(dispatched);
         }

@@ -8,7 +8,7 @@ use crate::metrics::{METRICS, UNCONFIRMED, UNREACHABLE};
 use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use carillon_protocol::{Dispatch, DispatchAck, DispatchOutcome};
 use futures_util::future::join_all;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const RESEND_PAUSE: Duration = Duration::from_millis(200);
 impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> Dispatcher<S> {
     /// Sends to all executors at once; returns the runs that no executor has accepted yet.
     pub(super) async fn send_all(&self, dispatched: Vec<RoutedRun>) -> Vec<OutgoingRun> {
-        let mut by_executor: HashMap<ExecutorId, (Arc<Executor>, Vec<OutgoingRun>)> = HashMap::new();
+        let mut by_executor: BTreeMap<ExecutorId, (Arc<Executor>, Vec<OutgoingRun>)> = BTreeMap::new();
         for RoutedRun { outgoing, executor } in dispatched {
             by_executor.entry(executor.id).or_insert_with(|| (executor, Vec::new())).1.push(outgoing);
         }

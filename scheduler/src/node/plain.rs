@@ -3,62 +3,73 @@
 use crate::api::{PlainDoor, PlainDoorParts};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
-use crate::dispatch::{HttpCarrier, TaskCache};
-use crate::engine::Engine;
-use crate::store::SqlStore;
-use crate::workers::EngineParts;
+use crate::dispatch::{Carrier, TaskCache};
+use crate::store::{JobNumberStore, KeyStore, PlainExecutorStore, Store};
+use crate::workers::{EngineParts, PlainParts};
 use crate::xxljob::{
-    Inquiry, InquiryParts, InquirySettings, JobNumbers, Reports, Sender, SenderSettings, SenderThread, SentRuns,
-    StandIn, StandInParts, Vouching, VouchingParts,
+    Inquiry, InquiryParts, InquirySettings, JobNumbers, Reports, RunDoor, SentRuns, StandIn, StandInParts, Vouching,
+    VouchingParts,
 };
-use anyhow::Context;
 use std::sync::Arc;
 
-/// The parts that others are made of.
-pub(super) struct PlainWire {
-    pub stand_in: Arc<StandIn>,
-    pub reports: Arc<Reports>,
-    store: Arc<SqlStore>,
-    keys: Arc<KeyRing>,
-    addresses: AddressRule,
-    sent: SentRuns,
-    thread: SenderThread,
+/// What it is made of.
+pub struct PlainWays<S> {
+    /// Sends runs on their instant.
+    pub door: Arc<dyn RunDoor>,
+    /// Carries everything else.
+    pub carrier: Arc<dyn Carrier>,
+    /// Tokens.
+    pub keys: Arc<KeyRing>,
+    /// Where they are read.
+    pub key_store: Arc<dyn KeyStore>,
+    /// Addresses allowed for executors.
+    pub addresses: AddressRule,
+    /// Cluster time.
+    pub clock: Arc<dyn Clock>,
+    /// The database.
+    pub store: Arc<S>,
 }
 
-impl PlainWire {
-    /// Starts the thread that sends runs.
-    pub fn open(
-        store: &SqlStore,
-        keys: &Arc<KeyRing>,
-        addresses: &AddressRule,
-        clock: &Arc<dyn Clock>,
-    ) -> anyhow::Result<Self> {
-        let (sender, thread) = Sender::start(&SenderSettings::default(), addresses.clone(), Arc::clone(clock))
-            .context("the thread that sends runs to plain executors cannot be started")?;
-        let (store, keys, addresses) = (Arc::new(store.clone()), Arc::clone(keys), addresses.clone());
+/// The parts that others are made of.
+pub struct PlainWire<S> {
+    /// The engine's way to plain executors.
+    pub stand_in: Arc<StandIn>,
+    reports: Arc<Reports>,
+    sent: SentRuns,
+    keys: Arc<KeyRing>,
+    key_store: Arc<dyn KeyStore>,
+    addresses: AddressRule,
+    store: Arc<S>,
+}
+
+impl<S: Store + PlainExecutorStore + JobNumberStore + 'static> PlainWire<S> {
+    /// Puts it together.
+    pub fn over(ways: PlainWays<S>) -> Self {
+        let PlainWays { door, carrier, keys, key_store, addresses, clock, store } = ways;
         let (sent, reports) = (SentRuns::default(), Arc::new(Reports::default()));
         let stand_in = StandIn::new(StandInParts {
-            door: Arc::new(sender),
-            carrier: Arc::new(HttpCarrier::plain(&addresses)?),
+            door,
+            carrier,
             keys: Arc::clone(&keys),
-            key_store: store.clone(),
+            key_store: Arc::clone(&key_store),
             addresses: addresses.clone(),
             numbers: JobNumbers::new(store.clone()),
-            clock: Arc::clone(clock),
+            clock,
             sent: sent.clone(),
             reports: Arc::clone(&reports),
             rows: store.clone(),
             tasks: TaskCache::new(store.clone()),
         });
-        Ok(Self { stand_in: Arc::new(stand_in), reports, store, keys, addresses, sent, thread })
+        Self { stand_in: Arc::new(stand_in), reports, sent, keys, key_store, addresses, store }
     }
 
     /// Where plain executors knock.
-    pub fn door(&self, parts: &EngineParts<SqlStore>) -> PlainDoor<SqlStore> {
+    #[must_use]
+    pub fn door(&self, parts: &EngineParts<S>) -> PlainDoor<S> {
         PlainDoor::new(PlainDoorParts {
             engine: parts.engine.clone(),
             keys: self.keys.clone(),
-            key_store: self.store.clone(),
+            key_store: self.key_store.clone(),
             plain_store: self.store.clone(),
             numbers: self.store.clone(),
             addresses: self.addresses.clone(),
@@ -68,9 +79,19 @@ impl PlainWire {
         })
     }
 
-    /// Who asks what became of their runs.
-    pub fn inquiry(&self, engine: &Engine<SqlStore>, settings: InquirySettings) -> Inquiry<SqlStore> {
-        let parts = InquiryParts {
+    /// Who speaks for them, and asks what became of their runs.
+    #[must_use]
+    pub fn parts(&self, parts: &EngineParts<S>, settings: InquirySettings) -> Arc<PlainParts<S>> {
+        let engine = &parts.engine;
+        let vouching = Vouching::new(VouchingParts {
+            plain_store: self.store.clone(),
+            store: self.store.clone(),
+            number_store: self.store.clone(),
+            stand_in: self.stand_in.clone(),
+            membership: engine.membership.clone(),
+            clock: engine.clock.clone(),
+        });
+        let inquiry = InquiryParts {
             store: self.store.clone(),
             tasks: TaskCache::new(self.store.clone()),
             registry: engine.registry.clone(),
@@ -80,23 +101,8 @@ impl PlainWire {
             reports: self.reports.clone(),
             clock: engine.clock.clone(),
         };
-        Inquiry::new(parts, settings)
-    }
-
-    /// Who speaks for them.
-    pub fn vouching(&self, engine: &Engine<SqlStore>) -> Vouching {
-        Vouching::new(VouchingParts {
-            plain_store: self.store.clone(),
-            store: self.store.clone(),
-            number_store: self.store.clone(),
-            stand_in: self.stand_in.clone(),
-            membership: engine.membership.clone(),
-            clock: engine.clock.clone(),
-        })
-    }
-
-    /// Gives back what has not been sent.
-    pub async fn close(self) {
-        self.thread.stop().await;
+        let inquiry = Inquiry::new(inquiry, settings);
+        let (engine, ended) = (engine.clone(), parts.ended.clone());
+        Arc::new(PlainParts { vouching, inquiry, reports: self.reports.clone(), engine, ended })
     }
 }

@@ -4,8 +4,8 @@ use super::SqlStore;
 use super::template::{Template, Text as _};
 use super::{
     attempts, backfills, calendars, claiming, cluster, dispatching, executors, housekeeping, keys, links, logs,
-    origins, outbox, outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, skips, statistics,
-    xxljob,
+    old_runs, origins, outbox, outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, skips,
+    statistics, xxljob, xxljob_words,
 };
 
 impl SqlStore {
@@ -36,6 +36,7 @@ fn templates() -> impl Iterator<Item = &'static &'static Template> {
         keys::STATEMENTS,
         links::STATEMENTS,
         logs::STATEMENTS,
+        old_runs::STATEMENTS,
         origins::STATEMENTS,
         outcome::STATEMENTS,
         permits::STATEMENTS,
@@ -48,6 +49,7 @@ fn templates() -> impl Iterator<Item = &'static &'static Template> {
         skips::STATEMENTS,
         statistics::STATEMENTS,
         xxljob::STATEMENTS,
+        xxljob_words::STATEMENTS,
     ];
     lists.into_iter().flatten()
 }

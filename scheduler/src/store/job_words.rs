@@ -2,6 +2,12 @@
 
 use crate::domain::{TaskId, TenantId};
 
+/// Longest author, characters.
+pub const AUTHOR_CHARS_MAX: usize = 64;
+
+/// Longest list of addresses for alarms, characters.
+pub const ALARM_EMAIL_CHARS_MAX: usize = 255;
+
 /// Words of a task for people: nothing goes by them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobWords {

@@ -30,6 +30,20 @@ statements!(
         "SELECT x.number FROM {} xxljob_task x ON x.number = v.n_id WHERE x.tenant_id = {{2}}",
         d.batch(1, ID)
     ),
+    APP_NUMBERS_BEGIN = |d| format!(
+        "INSERT INTO xxljob_app_last (tenant_id, last_app) VALUES ({{1}}, 0) {}",
+        d.or_ignore("xxljob_app_last", "tenant_id")
+    ),
+    APP_NUMBERS_RAISE = |_| {
+        "UPDATE xxljob_app_last SET last_app = CASE WHEN last_app < {2} THEN {2} ELSE last_app END WHERE tenant_id = {1}"
+            .into()
+    },
+    APP_NUMBERS_ADD = |d| format!(
+        "INSERT INTO xxljob_app (app_id, tenant_id, number) SELECT a.id, a.tenant_id, v.n_number FROM {} app a ON a.id = \
+         v.n_id WHERE a.tenant_id = {{2}} AND NOT EXISTS (SELECT 1 FROM xxljob_app x WHERE x.app_id = a.id) AND NOT EXISTS \
+         (SELECT 1 FROM xxljob_app x WHERE x.tenant_id = a.tenant_id AND x.number = v.n_number)",
+        d.batch(1, &[("id", Kind::Big), ("number", Kind::Int)])
+    ),
     JOB_NUMBERS_RAISE = |_| "UPDATE xxljob_number SET last_task = {2} WHERE tenant_id = {1} AND last_task < {2}".into(),
 );
 
@@ -64,15 +78,22 @@ impl SqlStore {
     }
 
     /// Notes where tasks of the tenant were imported from, each instead of what was noted before: at most [`ORIGINS_MAX`]. A number
-    /// is given to a task that has none if no other has it; numbers never change. All or none.
-    pub async fn set_origins(&self, tenant: TenantId, origins: &[TaskOrigin]) -> Result<()> {
-        if origins.is_empty() {
-            return Ok(());
-        }
-        retrying(|| self.set_origins_once(tenant, origins)).await
+    /// is given to a task, or an app, that has none if no other has it; numbers never change. All or none.
+    pub async fn set_origins(
+        &self,
+        tenant: TenantId,
+        origins: &[TaskOrigin],
+        app_numbers: &[(AppId, i32)],
+    ) -> Result<()> {
+        retrying(|| self.set_origins_once(tenant, origins, app_numbers)).await
     }
 
-    async fn set_origins_once(&self, tenant: TenantId, origins: &[TaskOrigin]) -> Result<()> {
+    async fn set_origins_once(
+        &self,
+        tenant: TenantId,
+        origins: &[TaskOrigin],
+        app_numbers: &[(AppId, i32)],
+    ) -> Result<()> {
         let tx = self.begin(NOTE).await?;
         // Holds the tenant's row: imports of one tenant, and giving numbers, come one after the other.
         take(&tx, tenant, 0).await?;
@@ -89,6 +110,7 @@ impl SqlStore {
             tx.execute(statement, [rows.clone().into()]).await?;
         }
         number(&tx, tenant, origins, &apps).await?;
+        number_apps(&tx, tenant, app_numbers).await?;
         tx.commit().await
     }
 }
@@ -113,4 +135,13 @@ async fn number(
     let Some(largest) = new.iter().map(|(.., number)| *number).max() else { return Ok(()) };
     tx.execute(&JOB_NUMBERS_ADD, [to_json(NOTE, &new)?.into()]).await?;
     tx.execute(&JOB_NUMBERS_RAISE, [tenant.into(), largest.into()]).await.map(drop)
+}
+
+/// Gives the apps that have no number theirs, where no other app has it.
+async fn number_apps(tx: &Transaction<'_>, tenant: TenantId, numbers: &[(AppId, i32)]) -> Result<()> {
+    let Some(largest) = numbers.iter().map(|(_, number)| *number).max() else { return Ok(()) };
+    tx.execute(&APP_NUMBERS_BEGIN, [tenant.into()]).await?;
+    // Its row is held from here on: whoever numbers apps meanwhile comes later.
+    tx.execute(&APP_NUMBERS_RAISE, [tenant.into(), largest.into()]).await?;
+    tx.execute(&APP_NUMBERS_ADD, [to_json(NOTE, &numbers)?.into(), tenant.into()]).await.map(drop)
 }

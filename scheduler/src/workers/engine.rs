@@ -37,6 +37,7 @@ pub struct EnginePeriods {
     pub waiting: Duration,
     pub housekeeping: Duration,
     pub statistics: Duration,
+    pub vouch: Duration,
 }
 
 impl EnginePeriods {
@@ -53,6 +54,7 @@ impl EnginePeriods {
             waiting: s.waiting_interval,
             housekeeping: settings.data.purge_interval,
             statistics: settings.data.statistics_interval,
+            vouch: settings.executors.heartbeat_interval,
         }
     }
 }

@@ -2,17 +2,11 @@
 
 use super::{Fault, Round, Work, Worker};
 use crate::auth::KeyRing;
-use crate::domain::{ExecutorId, Owner};
-use crate::engine::Engine;
 use crate::live::Watcher;
 use crate::settings::Settings;
 use crate::store::SqlStore;
 use crate::tls::Certificate;
-use crate::workers::RunEndSignal;
-use crate::xxljob::{Inquiry, Reports, Vouching};
 use anyhow::anyhow;
-use carillon_protocol::RunResult;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,16 +20,6 @@ pub struct ProcessParts {
     pub store: SqlStore,
     /// Tells open pages what has changed.
     pub watcher: Watcher,
-    /// Speaks for plain executors.
-    pub vouching: Vouching,
-    /// Asks what became of their runs.
-    pub inquiry: Inquiry<SqlStore>,
-    /// What is to be said of their runs.
-    pub reports: Arc<Reports>,
-    /// Takes it in.
-    pub engine: Arc<Engine<SqlStore>>,
-    /// Told when runs have ended.
-    pub ended: Arc<RunEndSignal>,
 }
 
 /// How often each of them looks, at least.
@@ -46,7 +30,6 @@ pub struct ProcessPeriods {
     pub key_uses: Duration,
     pub certificate: Duration,
     pub watch: Duration,
-    pub vouch: Duration,
 }
 
 impl ProcessPeriods {
@@ -58,7 +41,6 @@ impl ProcessPeriods {
             key_uses: settings.executors.key_uses_interval,
             certificate: settings.server.tls.reload_interval,
             watch: settings.schedulers.look_interval,
-            vouch: settings.executors.heartbeat_interval,
         }
     }
 }
@@ -72,9 +54,6 @@ impl ProcessParts {
             Work::new(Worker::KeyUses, periods.key_uses, never(), self, note_key_uses),
             Work::new(Worker::Certificate, periods.certificate, never(), self, reload_certificate),
             Work::new(Worker::Watch, periods.watch, self.watcher.wake(), self, watch),
-            Work::new(Worker::Vouch, periods.vouch, never(), self, vouch),
-            Work::new(Worker::Inquiry, periods.vouch, never(), self, inquire),
-            Work::new(Worker::Reports, periods.vouch, self.reports.wake(), self, take_reports),
         ]
     }
 }
@@ -92,36 +71,6 @@ async fn reload_certificate(parts: Arc<ProcessParts>) -> Round {
     let Some(certificate) = parts.certificate.clone() else { return Ok(()) };
     let looked = tokio::task::spawn_blocking(move || certificate.reload()).await;
     looked.map_err(|error| Fault::Fatal(anyhow!("checking the TLS certificate panicked: {error}")))
-}
-
-async fn vouch(parts: Arc<ProcessParts>) -> Round {
-    Ok(parts.vouching.tick().await?)
-}
-
-async fn inquire(parts: Arc<ProcessParts>) -> Round {
-    Ok(parts.inquiry.tick().await?)
-}
-
-/// What cannot be written now waits for the next round: it is found by asking, too.
-async fn take_reports(parts: Arc<ProcessParts>) -> Round {
-    let reports = parts.reports.take();
-    let mut by_executor: BTreeMap<(Owner, ExecutorId), Vec<RunResult>> = BTreeMap::new();
-    for report in &reports {
-        by_executor.entry((report.owner, report.executor_id)).or_default().push(report.result.clone());
-    }
-    let any = !by_executor.is_empty();
-    for ((owner, executor_id), results) in by_executor {
-        if let Err(error) = parts.engine.ingestion.apply(owner, executor_id, &results).await {
-            for report in reports {
-                parts.reports.say(report);
-            }
-            return Err(error.into());
-        }
-    }
-    if any {
-        parts.ended.notify(&parts.engine);
-    }
-    Ok(())
 }
 
 async fn watch(parts: Arc<ProcessParts>) -> Round {

@@ -2,6 +2,7 @@
 //! killed, restarted at the same port, or keep what they could not tell in memory only), and answer a node that asks only whether a
 //! task is idle, not whether a run is there.
 
+use super::idle_runs::IdleRuns;
 use super::reports::{Report, Reports};
 use super::sent_runs::SentRuns;
 use super::standin::{StandIn, place_of};
@@ -58,27 +59,8 @@ impl InquirySettings {
 struct Known {
     /// By the machine's own clock, ms.
     asked_at: i64,
-    /// The first and the last of the answers since it was seen busy, if all of them were that it is idle, by the same clock, ms.
-    idle: Option<(i64, i64)>,
-}
-
-impl Known {
-    /// After an answer to a question that was asked at `asked_at`.
-    fn after(before: Option<Self>, load: Load, asked_at: i64) -> Self {
-        let before = before.and_then(|known| known.idle);
-        let idle = match load {
-            Load::Idle => Some((before.map_or(asked_at, |(first, _)| first), asked_at)),
-            // No answer proves nothing, and takes nothing back.
-            Load::Unknown => before,
-            Load::Busy => None,
-        };
-        Self { asked_at, idle }
-    }
-
-    /// For how long it was seen idle after `begun_at`, ms. What it was before a run came there says nothing of that run.
-    fn idle_ms(&self, begun_at: i64) -> i64 {
-        self.idle.map_or(0, |(first, last)| last - first.max(begun_at))
-    }
+    /// When that was, if the last answer was that it is idle, by the same clock, ms.
+    idle_at: Option<i64>,
 }
 
 /// What it works with.
@@ -106,13 +88,15 @@ pub struct Inquiry<S> {
     parts: InquiryParts<S>,
     settings: InquirySettings,
     known: Mutex<HashMap<(ExecutorId, TaskId), Known>>,
+    idle: IdleRuns,
     after: Mutex<(i64, LogId)>,
 }
 
 impl<S: OutcomeStore + PlanStore> Inquiry<S> {
     /// Over its parts.
     pub fn new(parts: InquiryParts<S>, settings: InquirySettings) -> Self {
-        Self { parts, settings, known: Mutex::default(), after: Mutex::new(FROM_THE_FIRST) }
+        let idle = IdleRuns::new(settings.lost_after_ms + 2 * LONG_FACTOR * settings.ask_every_ms());
+        Self { parts, settings, known: Mutex::default(), idle, after: Mutex::new(FROM_THE_FIRST) }
     }
 
     /// One round, about the runs of plain executors in this node's share. Where there are none, it asks nobody.
@@ -132,8 +116,7 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         let rows = self.page(executors.keys().copied().collect()).await?;
         let now = self.parts.clock.now_ms();
         let open = |row: &DispatchedRun| {
-            let since = row.dispatched_at.max(row.run.due_time);
-            row.run.status == Status::Dispatched && now - since > self.settings.asked_after_ms()
+            row.run.status == Status::Dispatched && now - asked_from(row) > self.settings.asked_after_ms()
         };
         let mut of_tasks: BTreeMap<(ExecutorId, TaskId), Vec<DispatchedRun>> = BTreeMap::new();
         for row in rows.into_iter().filter(open) {
@@ -192,8 +175,13 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         let asked_at = self.local_ms();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for (of, load) in answers {
-            let after = Known::after(known.get(&of).copied(), load, local);
-            known.insert(of, after);
+            let idle_at = match load {
+                Load::Idle => Some(local),
+                // No answer proves nothing, and takes nothing back.
+                Load::Unknown => known.get(&of).and_then(|known| known.idle_at),
+                Load::Busy => None,
+            };
+            known.insert(of, Known { asked_at, idle_at });
         }
         // Of tasks without open runs nothing needs to be known.
         let open: HashSet<_> = of_tasks.keys().copied().collect();
@@ -210,19 +198,25 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         rows: Vec<DispatchedRun>,
         now: i64,
     ) -> Result<()> {
-        let Some(known) = self.known(of).filter(|known| known.idle.is_some()) else { return Ok(()) };
-        let local = self.local_ms();
-        let runs: Vec<_> = rows.iter().map(|row| row.run.clone()).collect();
+        let Some(idle_at) = self.known(of).and_then(|known| known.idle_at) else { return Ok(()) };
+        let idle_ms = |row: &DispatchedRun| {
+            let there_at = self.local_ms() - (now - asked_from(row) - self.settings.asked_after_ms());
+            self.idle.idle_ms(RunKey(row.run.id.0, row.run.attempt), there_at, idle_at)
+        };
+        let mut idle: Vec<_> = rows.into_iter().map(|row| (idle_ms(&row), row)).collect();
+        idle.retain(|(idle_ms, _)| *idle_ms >= self.settings.patience_ms);
+        if idle.is_empty() {
+            return Ok(());
+        }
+        let runs: Vec<_> = idle.iter().map(|(_, row)| row.run.clone()).collect();
         let tasks = self.parts.tasks.of(&runs).await?;
         let spec = tasks.get(of.1).map(|task| &task.spec);
         let covers = spec.is_some_and(|spec| spec.block_strategy == BlockStrategy::CoverEarly);
         let at_most_once = spec.is_some_and(|spec| spec.delivery == Delivery::AtMostOnce);
-        for row in rows {
+        for (idle_ms, row) in idle {
             // Clients took it off their list when they were told to stop it, while its handler went on: idle proves less then.
             let is_doubtful = row.is_stopping() || covers;
-            let patience_ms = if is_doubtful { self.settings.lost_after_ms } else { self.settings.patience_ms };
-            let begun_at = local - (now - row.dispatched_at.max(row.run.due_time));
-            if known.idle_ms(begun_at) < patience_ms {
+            if is_doubtful && idle_ms < self.settings.lost_after_ms {
                 continue;
             }
             let key = RunKey(row.run.id.0, row.run.attempt);
@@ -246,6 +240,7 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
                 due_time: row.run.due_time,
             };
             self.parts.sent.end(key);
+            self.idle.end(key);
             self.parts.reports.say(Report { owner, executor_id: executor.id, result });
         }
         Ok(())
@@ -264,26 +259,7 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_idleness_that_was_seen_after_a_run_had_come_says_something_of_it() {
-        let answers = |answers: &[(Load, i64)]| {
-            let known = answers.iter().fold(None, |known, (load, at)| Some(Known::after(known, *load, *at)));
-            known.map_or(0, |known| known.idle_ms(100))
-        };
-        let (idle, busy, unknown) = (Load::Idle, Load::Busy, Load::Unknown);
-        for (what, said, ms) in [
-            ("once", vec![(idle, 110)], 0),
-            ("twice", vec![(idle, 110), (idle, 150)], 40),
-            ("also before it came", vec![(idle, 20), (idle, 90), (idle, 150)], 50),
-            ("only before it came", vec![(idle, 20), (idle, 90), (unknown, 150), (unknown, 500)], -10),
-            ("no answer in between", vec![(idle, 110), (unknown, 130), (idle, 150)], 40),
-            ("busy in between", vec![(idle, 110), (busy, 130), (idle, 150)], 0),
-        ] {
-            assert_eq!(answers(&said), ms, "{what}");
-        }
-    }
+/// From when on its executor may have it, epoch ms.
+fn asked_from(row: &DispatchedRun) -> i64 {
+    row.dispatched_at.max(row.run.due_time)
 }

@@ -1,28 +1,34 @@
 //! The numbers by which executors know tasks and attempts. A task's number never changes, so it is kept. Where one is missing,
-//! those of many tasks of its app are read at once, by one caller at a time: after a start a whole second's tasks ask together.
+//! those of many tasks of its app are read at once, by one caller of an app at a time: after a start a whole second's tasks ask
+//! together.
 
 use crate::domain::xxljob::number::{of_first, of_later};
-use crate::domain::{LogId, Owner, TaskId};
+use crate::domain::{AppId, LogId, Owner, TaskId};
 use crate::store::{JobNumberStore, NumberedAttempt, Result, StoreError, StoreErrorKind};
 use carillon_protocol::RunKey;
 use dashmap::DashMap;
+use std::array;
 use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// Numbers of tasks that are kept at most.
 const KEPT_MAX: usize = 200_000;
+
+/// Apps whose numbers may be read at once, as a power of two; one tenant's do not wait for another's.
+const TURNS_BITS: u32 = 6;
 
 /// Numbers, as far as they are known here, and where the others are.
 pub struct JobNumbers {
     store: Arc<dyn JobNumberStore>,
     tasks: DashMap<TaskId, i32>,
-    /// Who reads; the others find what was read.
-    reading: tokio::sync::Mutex<()>,
+    /// Who reads, of the apps that share a turn; the others find what was read.
+    reading: [Mutex<()>; 1 << TURNS_BITS],
 }
 
 impl JobNumbers {
     /// Over the store.
     pub fn new(store: Arc<dyn JobNumberStore>) -> Self {
-        Self { store, tasks: DashMap::new(), reading: tokio::sync::Mutex::default() }
+        Self { store, tasks: DashMap::new(), reading: array::from_fn(|_| Mutex::default()) }
     }
 
     /// The number of a task within its tenant.
@@ -30,7 +36,7 @@ impl JobNumbers {
         if let Some(number) = self.known(task) {
             return Ok(number);
         }
-        let _turn = self.reading.lock().await;
+        let _turn = self.reading[turn_of(owner.app_id)].lock().await;
         if let Some(number) = self.known(task) {
             return Ok(number);
         }
@@ -64,10 +70,15 @@ impl JobNumbers {
     }
 }
 
+/// Ids of apps that were made one after the other differ in their middle.
+fn turn_of(app: AppId) -> usize {
+    (app.0.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - TURNS_BITS)) as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{AppId, TenantId};
+    use crate::domain::TenantId;
     use async_trait::async_trait;
     use futures_util::future::join_all;
     use std::collections::HashMap;

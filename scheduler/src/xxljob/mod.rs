@@ -18,6 +18,7 @@
 mod address;
 mod connection;
 mod held;
+mod idle_runs;
 mod inquiry;
 mod job_numbers;
 mod kill;
@@ -43,7 +44,7 @@ pub use address::Address;
 pub use inquiry::{Inquiry, InquiryParts, InquirySettings};
 pub use job_numbers::JobNumbers;
 pub use reports::{Report, Reports};
-pub use run_door::{Hold, PreparedRun, RunDoor};
+pub use run_door::{HELD_MS_MAX, Hold, PreparedRun, RunDoor};
 pub use sender::{Sender, SenderSettings, SenderThread};
 pub use sent_runs::{SentRun, SentRuns};
 pub use standin::{StandIn, StandInParts};

@@ -63,8 +63,8 @@ impl Hold {
         Some(self.0.load(Ordering::Acquire)).filter(|&sent_us| sent_us > HELD)
     }
 
-    /// Whether it may be sent, which is now noted as its instant (cluster time, epoch µs).
-    pub(super) fn send(&self, now_us: i64) -> bool {
+    /// Whether it may be sent, which is now noted as its instant (cluster time, epoch µs). Asked by who sends it.
+    pub fn send(&self, now_us: i64) -> bool {
         self.0.compare_exchange(HELD, now_us.max(1), Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 

@@ -44,7 +44,7 @@ pub struct SenderSettings {
 impl Default for SenderSettings {
     fn default() -> Self {
         Self {
-            connections_per_address: 64,
+            connections_per_address: 256,
             connections: 1_024,
             connect_timeout: Duration::from_secs(1),
             reply_timeout: Duration::from_secs(3),

@@ -69,6 +69,8 @@ impl Executor {
                 self.records.keep(run.log_id);
                 self.ended.borrow_mut().push(run.log_id);
                 self.has_ended.notify_one();
+                // What has come over other connections is noted before anything is answered: an executor has threads for both.
+                tokio::task::yield_now().await;
             }
             if connection.write(TAKEN).await.is_err() {
                 return;

@@ -17,19 +17,21 @@ pub struct AppKey {
     pub tenant: String,
     /// The app's name.
     pub app: String,
+    /// Whether it is the token of plain executors.
+    pub is_token: bool,
 }
 
 impl AppKey {
     /// Its id.
     #[must_use]
     pub fn id(&self) -> String {
-        format!("key-of-{}-{}", self.tenant, self.app)
+        format!("{}-of-{}-{}", if self.is_token { "token" } else { "key" }, self.tenant, self.app)
     }
 
     /// Its secret, which both sides know.
     #[must_use]
     pub fn secret(&self) -> String {
-        format!("a-secret-of-{}-{}", self.tenant, self.app)
+        format!("a-{}-of-{}-{}", if self.is_token { "token" } else { "secret" }, self.tenant, self.app)
     }
 
     fn to_signing_key(&self) -> SigningKey {
@@ -40,7 +42,7 @@ impl AppKey {
             app: self.app.clone(),
             expires_at: 0,
             demanded: None,
-            is_token: false,
+            is_token: self.is_token,
         }
     }
 }

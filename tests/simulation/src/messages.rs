@@ -27,6 +27,14 @@ struct Runs {
     runs: Vec<RunKey>,
 }
 
+/// What xxl-job's messages are about.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Numbers {
+    log_id: Option<i64>,
+    job_id: Option<i64>,
+}
+
 #[derive(Deserialize)]
 struct TaskIds {
     tasks: Vec<i64>,
@@ -52,6 +60,12 @@ pub fn summary(request: &Request) -> String {
     match path {
         "/dispatch" | "/results" | "/cancel" => format!("{path} {:?}", keys(request)),
         "/probe" => format!("{path} {:?}", parse::<TaskIds>(&request.body).map(|probe| probe.tasks)),
+        "/run" | "/log" => format!("{path} {:?}", parse::<Numbers>(&request.body).and_then(|of| of.log_id)),
+        "/kill" | "/idleBeat" => format!("{path} {:?}", parse::<Numbers>(&request.body).and_then(|of| of.job_id)),
+        "/xxl-job-admin/api/callback" => {
+            let items = parse::<Vec<Numbers>>(&request.body).unwrap_or_default();
+            format!("{path} {:?}", items.iter().map(|of| of.log_id).collect::<Vec<_>>())
+        }
         _ => path.to_owned(),
     }
 }

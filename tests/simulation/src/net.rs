@@ -124,9 +124,41 @@ impl Net {
         D: Fn() -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<Answer, Broken>> + Send + 'static,
     {
+        self.carry((from, to), what, true, deliver).await
+    }
+
+    /// The same of a request that comes no more than once, as over one connection without anybody in between who repeats it.
+    ///
+    /// # Errors
+    /// As [`Net::exchange`].
+    pub async fn exchange_once<D, W>(
+        self: &Arc<Self>,
+        from: Endpoint,
+        to: Endpoint,
+        what: &str,
+        deliver: D,
+    ) -> Result<Answer, Broken>
+    where
+        D: Fn() -> W + Clone + Send + Sync + 'static,
+        W: Future<Output = Result<Answer, Broken>> + Send + 'static,
+    {
+        self.carry((from, to), what, false, deliver).await
+    }
+
+    async fn carry<D, W>(
+        self: &Arc<Self>,
+        ends: (Endpoint, Endpoint),
+        what: &str,
+        may_be_doubled: bool,
+        deliver: D,
+    ) -> Result<Answer, Broken>
+    where
+        D: Fn() -> W + Clone + Send + Sync + 'static,
+        W: Future<Output = Result<Answer, Broken>> + Send + 'static,
+    {
         let (back, answer) = oneshot::channel();
-        let purpose = format!("{from:?} to {to:?}: {what}");
-        tokio::spawn(self.clone().there_and_back(from, to, purpose, deliver, back));
+        let purpose = format!("{:?} to {:?}: {what}", ends.0, ends.1);
+        tokio::spawn(self.clone().there_and_back(ends, may_be_doubled, purpose, deliver, back));
         match answer.await {
             Ok(answer) => answer,
             Err(_) => std::future::pending().await,
@@ -135,8 +167,8 @@ impl Net {
 
     async fn there_and_back<D, W>(
         self: Arc<Self>,
-        from: Endpoint,
-        to: Endpoint,
+        (from, to): (Endpoint, Endpoint),
+        may_be_doubled: bool,
         purpose: String,
         deliver: D,
         back: Back,
@@ -156,7 +188,7 @@ impl Net {
         if self.is_lost(&purpose).await {
             return;
         }
-        if self.chance(&self.doubled_per_mille, &purpose, "is doubled") {
+        if may_be_doubled && self.chance(&self.doubled_per_mille, &purpose, "is doubled") {
             let after = self.dice.between(&format!("{purpose} comes again after"), 1, 4_000) as u64;
             let again = deliver.clone();
             tokio::spawn(async move {

@@ -1,8 +1,8 @@
 //! A horace cron-job's database, as far as an import reads it.
 
-use super::{Row, insert, local};
+use super::{CRONS, Dice, Row, insert, local};
 use crate::database::Database;
-use carillon::domain::horace::ForeignHorace;
+use carillon::domain::horace::{ForeignApp, ForeignHorace, ForeignMember, ForeignTask, ForeignTenant, ForeignUser};
 use chrono_tz::Tz;
 
 /// The statements that make its tables.
@@ -24,6 +24,66 @@ pub const HORACE_TABLES: [&str; 5] = [
     "CREATE TABLE t_user_tenant (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, tenant_id BIGINT NOT NULL, \
      create_time DATETIME(3), modify_time DATETIME(3), UNIQUE (user_id, tenant_id))",
 ];
+
+/// Snowflake-like ids, which do not fit 53 bits.
+const ID: i64 = 5_982_332_211_972_542_543;
+
+/// Three tenants, six apps, a hundred tasks and two users.
+#[must_use]
+pub fn horace_rows() -> ForeignHorace {
+    let mut dice = Dice::new(7);
+    let tenants = ["shop", "门店", "eu.stores"].iter().zip(ID..).map(|(word, id)| ForeignTenant {
+        id,
+        name: format!("The {word}"),
+        tenant: (*word).to_owned(),
+        remark: "for a test".to_owned(),
+    });
+    let apps = (0..6).map(|at| ForeignApp {
+        id: ID + 10 + at,
+        tenant_id: ID + at % 3,
+        app_name: format!("app-{}", at / 3),
+        app_desc: "应用".to_owned(),
+        state: 1 + i64::from(at == 5),
+    });
+    let tasks = (0..100).map(|at| ForeignTask {
+        id: ID + 100 + at,
+        tenant_id: ID + at % 3,
+        app_id: ID + 10 + at % 6,
+        name: dice.one_of(&["close", "任务 a/b", "sync"]).to_owned(),
+        owner: dice.one_of(&["", "ann"]).to_owned(),
+        cron: dice.one_of(CRONS).to_owned(),
+        tag: dice.one_of(&["", "common", "gpu", "common,eu"]).to_owned(),
+        run_state: 1 + dice.below(3),
+        method: format!("shop.tasks.Task{at}.handle"),
+        router_strategy: 1 + dice.below(2),
+        expired_strategy: 1 + dice.below(2),
+        expired_time: dice.one_of(&[0, 60_000]),
+        failure_strategy: 1 + dice.below(2),
+        max_retry_count: dice.below(6),
+        failure_retry_interval: dice.one_of(&[1_000, 60_000]),
+        timeout: dice.one_of(&[600_000, 3_600_000]),
+        task_params: dice.one_of(&["", "{\"a\": 1}"]).to_owned(),
+        remark: dice.one_of(&["", "nightly"]).to_owned(),
+        create_time: Some(1_767_225_600_123 + at),
+    });
+    let tasks = tasks.collect();
+    let user = |id, username: &str, state| ForeignUser {
+        id,
+        username: username.to_owned(),
+        nickname: "昵称".to_owned(),
+        state,
+    };
+    ForeignHorace {
+        tenants: tenants.collect(),
+        apps: apps.collect(),
+        tasks,
+        users: vec![user(ID, "admin", 0), user(ID + 1, "ann", 1)],
+        members: vec![
+            ForeignMember { user_id: ID, tenant_id: ID },
+            ForeignMember { user_id: ID + 1, tenant_id: ID + 1 },
+        ],
+    }
+}
 
 /// Makes the tables, and inserts everything.
 pub async fn insert_horace(database: &Database, rows: &ForeignHorace, zone: Tz) {

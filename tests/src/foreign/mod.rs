@@ -4,7 +4,7 @@ mod horace;
 mod jobs;
 mod tables;
 
-pub use horace::{HORACE_TABLES, insert_horace};
+pub use horace::{HORACE_TABLES, horace_rows, insert_horace};
 pub use jobs::{CRONS, Dice, GROUPS, glue_of, groups, jobs, users};
 pub use tables::{Release, XxlJob};
 

@@ -1,14 +1,19 @@
 //! Which tasks were imported, and of what, and the numbers that they keep.
 
 use crate::fixture::World;
-use carillon::domain::{TaskId, TenantId};
-use carillon::store::{JobNumberStore as _, SqlStore, StoreErrorKind, TaskOrigin};
+use carillon::domain::import::RunEnd;
+use carillon::domain::{AccessScope, AppId, LogId, TaskId, TenantId};
+use carillon::store::{
+    GroupFilter, JobNumberStore as _, OldRun, OutcomeStore as _, SqlStore, StoreErrorKind, TaskOrigin,
+};
 
 databases!(
     origins_are_noted_and_listed,
     a_task_has_one_origin_and_an_origin_one_task,
     numbers_are_kept_where_they_are_free,
     a_foreign_task_gets_no_origin,
+    apps_keep_the_numbers_of_their_groups,
+    old_runs_are_written_once_and_nothing_claims_them,
 );
 
 async fn tasks(world: &World, count: usize) -> Vec<TaskId> {
@@ -28,7 +33,7 @@ async fn listed(world: &World, store: &SqlStore) -> Vec<TaskOrigin> {
 }
 
 async fn set(world: &World, store: &SqlStore, origins: &[TaskOrigin]) {
-    store.set_origins(world.owner.tenant_id, origins).await.unwrap();
+    store.set_origins(world.owner.tenant_id, origins, &[]).await.unwrap();
 }
 
 async fn origins_are_noted_and_listed(world: World, store: SqlStore) {
@@ -78,9 +83,59 @@ async fn numbers_are_kept_where_they_are_free(world: World, store: SqlStore) {
 async fn a_foreign_task_gets_no_origin(world: World, store: SqlStore) {
     let tasks = tasks(&world, 1).await;
     let other = TenantId(world.owner.tenant_id.0 + 1);
-    let refused = store.set_origins(other, &[origin(tasks[0], "old#7", 7)]).await.unwrap_err();
+    let refused = store.set_origins(other, &[origin(tasks[0], "old#7", 7)], &[]).await.unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::NotFound);
     let known = [origin(tasks[0], "old#7", 7), origin(TaskId(1), "old#8", 8)];
-    assert!(store.set_origins(world.owner.tenant_id, &known).await.is_err());
+    assert!(store.set_origins(world.owner.tenant_id, &known, &[]).await.is_err());
     assert!(listed(&world, &store).await.is_empty(), "all or none");
+}
+
+async fn apps_keep_the_numbers_of_their_groups(world: World, store: SqlStore) {
+    let mut owners = Vec::new();
+    for name in ["orders", "stocks", "billing"] {
+        owners.push(world.admin.make_app([world.number(), world.number()], "elsewhere", name).await);
+    }
+    let (tenant, apps) = (owners[0].tenant_id, owners.iter().map(|owner| owner.app_id).collect::<Vec<_>>());
+    let [first, second, third] = apps[..] else { panic!("three apps") };
+    let numbers = async || -> Vec<i32> {
+        let filter = GroupFilter { limit: 10, ..GroupFilter::default() };
+        let (_, groups) = store.job_groups(&AccessScope::tenant(tenant), &filter).await.unwrap();
+        let number = |app: &AppId| groups.iter().find(|group| group.owner.app_id == *app).unwrap().number;
+        apps.iter().map(number).collect()
+    };
+    store.set_origins(world.owner.tenant_id, &[], &[(first, 3)]).await.unwrap();
+    store.set_origins(tenant, &[], &[(first, 5), (second, 2)]).await.unwrap();
+    store.set_origins(tenant, &[], &[(first, 7), (third, 5)]).await.unwrap();
+    assert_eq!(
+        numbers().await,
+        [5, 2, 8],
+        "the first number stays, a taken one is given to nobody else, and others count on"
+    );
+}
+
+async fn old_runs_are_written_once_and_nothing_claims_them(world: World, store: SqlStore) {
+    let task = tasks(&world, 1).await[0];
+    let (tenant, day) = (world.owner.tenant_id, 86_400_000);
+    let run = |fire_time: i64, end: RunEnd| OldRun {
+        id: LogId(world.number()),
+        task_id: task,
+        fire_time,
+        finished_at: fire_time + 5,
+        end,
+        message: "as it was\0".to_owned(),
+    };
+    let ends = [RunEnd::Succeeded, RunEnd::Failed, RunEnd::TimedOut, RunEnd::NotSent, RunEnd::Unknown];
+    let runs = || ends.iter().zip(1..).map(|(end, number)| run(world.now - number * day, *end)).collect::<Vec<_>>();
+    let other = TenantId(tenant.0 + 1);
+    assert_eq!(store.add_old_runs(other, &runs()).await.unwrap(), 0, "another tenant's task");
+    let foreign = OldRun { task_id: TaskId(1), ..run(world.now - 9 * day, RunEnd::Failed) };
+    let first = runs();
+    assert_eq!(store.add_old_runs(tenant, &[&first[..], &[foreign]].concat()).await.unwrap(), 5);
+    assert_eq!(store.add_old_runs(tenant, &runs()).await.unwrap(), 0, "again");
+    let ids: Vec<LogId> = first.iter().map(|run| run.id).collect();
+    let mut here = store.runs(None, &ids).await.unwrap();
+    here.sort_by_key(|row| -row.run.fire_time);
+    let shown: Vec<_> = here.iter().map(|row| (row.run.fire_time, row.run.status, row.finished_at)).collect();
+    let expected = first.iter().map(|run| (run.fire_time, run.end.here().0, run.finished_at));
+    assert_eq!(shown, expected.collect::<Vec<_>>());
 }

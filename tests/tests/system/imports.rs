@@ -1,10 +1,10 @@
 //! `carillon import`: what an xxl-job has comes over once, whole, and without a start; groups are switched over and back.
 
-use carillon::domain::xxljob::{ForeignGroup, ForeignJob};
-use carillon_tests::foreign::{Release, XxlJob, glue_of, groups, jobs, users};
+use carillon::domain::xxljob::{ForeignGroup, ForeignJob, ForeignLog};
+use carillon_tests::foreign::{Release, XxlJob, glue_of, groups, horace_rows, insert_horace, jobs, users};
 use carillon_tests::node::TOKEN;
 use carillon_tests::plain_executor::{PlainExecutor, open_door};
-use carillon_tests::{Api, Kind, World, command, now_ms, pass};
+use carillon_tests::{Api, Database, Kind, World, command, now_ms, pass};
 use chrono_tz::Tz;
 use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
@@ -15,6 +15,9 @@ use std::sync::{Arc, Mutex};
 
 scenario!(a_hundred_jobs_come_over_once: sqlite mariadb postgres);
 scenario!(an_import_that_broke_off_goes_on: sqlite postgres);
+scenario!(a_horace_comes_over_once: sqlite);
+scenario!(users_come_over_with_what_they_could_do: sqlite);
+scenario!(old_runs_come_over_once: sqlite mariadb postgres);
 scenario!(a_dry_run_changes_nothing: sqlite);
 scenario!(groups_are_switched_and_given_back_without_a_gap: mariadb);
 scenario!(a_switch_that_broke_off_goes_on: sqlite);
@@ -23,9 +26,9 @@ scenario!(what_belongs_together_is_switched_together: sqlite);
 const ZONE: Tz = Tz::Asia__Shanghai;
 
 /// The command against the source, as `tenant`.
-async fn import(world: &World, source: &XxlJob, what: &str, more: &[&str]) -> Output {
-    let from = source.database.url.replacen(":carillon@", "@", 1);
-    assert_ne!(from, source.database.url, "the password is no argument");
+async fn import(world: &World, source: &Database, what: &str, more: &[&str]) -> Output {
+    let from = source.url.replacen(":carillon@", "@", 1);
+    assert_ne!(from, source.url, "the password is no argument");
     let mut command = command::carillon();
     command.args(["import", what, "--from", &from, "--time-zone", ZONE.name(), "--output", "json"]).args(more);
     command.env("CARILLON_URL", &world.node_urls()[0]).env("CARILLON_TOKEN", TOKEN);
@@ -34,7 +37,7 @@ async fn import(world: &World, source: &XxlJob, what: &str, more: &[&str]) -> Ou
 }
 
 /// The same, which has to succeed; what it reports.
-async fn imported(world: &World, source: &XxlJob, what: &str, more: &[&str]) -> Value {
+async fn imported(world: &World, source: &Database, what: &str, more: &[&str]) -> Value {
     let ran = import(world, source, what, more).await;
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     serde_json::from_slice(&ran.stdout).unwrap()
@@ -139,7 +142,7 @@ async fn a_hundred_jobs_come_over_once(kind: Kind) {
     for (release, tenant) in [(Release::V2_5_0, "old"), (Release::V3_4_2, "new")] {
         let (source, jobs) = a_hundred(release).await;
         let args = ["--tenant", tenant, "--source", tenant];
-        let report = imported(&world, &source, "xxl-job", &args).await;
+        let report = imported(&world, &source.database, "xxl-job", &args).await;
         assert_eq!((count(&report, "created"), report["apps"].as_array().unwrap().len()), (100, 4), "{report}");
         let tasks = tasks_by_job(&api, tenant).await;
         let names: HashMap<i64, String> = tasks
@@ -154,17 +157,45 @@ async fn a_hundred_jobs_come_over_once(kind: Kind) {
         for job in &jobs {
             assert_as_there(job, &tasks[&job.id], &followed, &names);
         }
+        words_are_kept_for_portals(&world, tenant, &jobs).await;
         again_without_change(&world, &source, &args).await;
         what_changes_there_comes_over(&world, &source, &args, &jobs).await;
     }
     assert_eq!(all(&api, "/users?name=ann").await.len(), 1);
 }
 
+/// Authors, addresses of alarms, and numbers of groups.
+async fn words_are_kept_for_portals(world: &World, tenant: &str, jobs: &[ForeignJob]) {
+    let of_tenant = format!("JOIN tenant n ON n.id = x.tenant_id WHERE n.name = '{tenant}'");
+    let words = format!(
+        "SELECT t.number, x.author, x.alarm_email FROM xxljob_words x JOIN xxljob_task t ON t.task_id = x.task_id \
+         {of_tenant} ORDER BY t.number"
+    );
+    let text = |row: &sea_orm::QueryResult, at: usize| row.try_get_by_index::<Option<String>>(at);
+    let here = world.database.query(&words, |row| {
+        Ok((
+            i64::from(row.try_get_by_index::<i32>(0)?),
+            text(row, 1)?.unwrap_or_default(),
+            text(row, 2)?.unwrap_or_default(),
+        ))
+    });
+    let there: BTreeSet<_> = jobs
+        .iter()
+        .map(|job| (job.id, job.author.clone(), job.alarm_email.clone()))
+        .filter(|(_, author, mail)| !author.is_empty() || !mail.is_empty())
+        .collect();
+    assert!(there.len() > 10, "{there:?}");
+    assert_eq!(here.await.into_iter().collect::<BTreeSet<_>>(), there);
+    let numbers = format!("SELECT x.number FROM xxljob_app x {of_tenant} ORDER BY x.number");
+    let numbers = world.database.query(&numbers, |row| row.try_get_by_index::<i32>(0).map(i64::from)).await;
+    assert_eq!(numbers, groups().iter().map(|group| group.id).collect::<Vec<_>>());
+}
+
 /// The second import changes nothing: not even the audit has an entry of it.
 async fn again_without_change(world: &World, source: &XxlJob, args: &[&str]) {
     let api = world.api();
     let last = all(&api, "/audit").await[0]["id"].clone();
-    let report = imported(world, source, "xxl-job", args).await;
+    let report = imported(world, &source.database, "xxl-job", args).await;
     assert_eq!((count(&report, "created"), count(&report, "changed")), (0, 0), "{report}");
     assert_eq!(
         (&report["tasks"]["unchanged"], &report["apps"], &report["users"]),
@@ -179,7 +210,7 @@ async fn what_changes_there_comes_over(world: &World, source: &XxlJob, args: &[&
     let id: i64 = task["id"].as_str().unwrap().parse().unwrap();
     api.edit(id, json!({ "name": "another name" })).await;
     source.database.execute(&format!("UPDATE xxl_job_info SET executor_param = 'x=2' WHERE id = {job}")).await;
-    let report = imported(world, source, "xxl-job", args).await;
+    let report = imported(world, &source.database, "xxl-job", args).await;
     assert_eq!(
         (count(&report, "created"), count(&report, "changed"), &report["tasks"]["unchanged"]),
         (0, 1, &json!(99))
@@ -189,7 +220,7 @@ async fn what_changes_there_comes_over(world: &World, source: &XxlJob, args: &[&
     // Once it is started here, it is ours.
     api.start(id).await;
     source.database.execute(&format!("UPDATE xxl_job_info SET executor_param = 'x=3' WHERE id = {job}")).await;
-    let report = imported(world, source, "xxl-job", args).await;
+    let report = imported(world, &source.database, "xxl-job", args).await;
     assert_eq!((count(&report, "in_use"), count(&report, "changed")), (1, 0), "{report}");
     assert_eq!(tasks_by_job(&api, tenant).await[&job]["params"], "x=2");
 }
@@ -200,18 +231,79 @@ async fn an_import_that_broke_off_goes_on(kind: Kind) {
     world.nodes(&[]).await;
     let (source, _) = a_hundred(Release::V2_5_0).await;
     let args = ["--tenant", "shop"];
-    imported(&world, &source, "xxl-job", &args).await;
+    imported(&world, &source.database, "xxl-job", &args).await;
     world.database.execute("DELETE FROM task_origin").await;
-    let report = imported(&world, &source, "xxl-job", &args).await;
+    let report = imported(&world, &source.database, "xxl-job", &args).await;
     assert_eq!((count(&report, "created"), &report["tasks"]["unchanged"]), (0, &json!(100)), "{report}");
     assert_eq!(tasks_by_job(&world.api(), "shop").await.len(), 100);
     // A task that only has the name is none of them.
     world.database.execute("DELETE FROM task_origin").await;
     let mine = world.database.execute("UPDATE task SET handler = 'mine' WHERE name = 'close'").await;
-    let report = imported(&world, &source, "xxl-job", &args).await;
+    let report = imported(&world, &source.database, "xxl-job", &args).await;
     assert!(mine > 0 && count(&report, "created") as u64 == mine, "{report}");
     let kept = "SELECT COUNT(*) FROM task WHERE name = 'close' AND handler = 'mine'";
     assert_eq!(world.database.number(kept).await as u64, mine);
+}
+
+/// Runs of the last days, how they ended, and nothing of them runs or is counted twice.
+async fn old_runs_come_over_once(kind: Kind) {
+    let world = World::new(kind).await;
+    world.nodes(&[]).await;
+    let api = world.api();
+    let (source, _) = daily(&[(1, 1, ""), (2, 1, "")]).await;
+    let second = now_ms() / 1_000 * 1_000;
+    let log = |id: i64, job_id, ago_ms: i64, codes: (i64, i64)| ForeignLog {
+        id,
+        job_group: 1,
+        job_id,
+        trigger_time: Some(second - ago_ms),
+        trigger_code: codes.0,
+        trigger_msg: "not sent".to_owned(),
+        handle_time: (codes.1 > 0).then_some(second - ago_ms + 5_000),
+        handle_code: codes.1,
+        handle_msg: format!("run {id}<br>&"),
+        ..ForeignLog::default()
+    };
+    let day = 86_400_000;
+    source
+        .insert_logs(&[
+            log(1, 1, 40 * day, (200, 200)),
+            log(2, 1, 3 * day, (200, 200)),
+            log(3, 1, 2 * day, (200, 500)),
+            log(4, 2, 2 * day, (200, 502)),
+            log(5, 1, 2 * day, (500, 0)),
+            log(6, 1, day / 2, (200, 0)),
+            log(7, 99, day, (200, 200)),
+        ])
+        .await;
+    let args = ["--tenant", "shop", "--runs", "30"];
+    let report = imported(&world, &source.database, "xxl-job", &args).await;
+    let runs = |written: u64, already: u64| json!({ "written": written, "already_there": already, "not_ended": 1, "without_task": 1 });
+    assert_eq!(report["runs"], runs(4, 0), "{report}");
+    let tasks = tasks_by_job(&api, "shop").await;
+    let of = async |job: i64| {
+        let logs = all(&api, &format!("/task-logs?task={}", tasks[&job]["id"].as_str().unwrap())).await;
+        let shown = logs.iter().map(|log| {
+            let text = |field: &str| log[field].as_str().unwrap_or_default().to_owned();
+            (log["fire_time"].as_i64().unwrap() - second, text("status"), text("reason"), text("message"))
+        });
+        shown.collect::<BTreeSet<_>>()
+    };
+    let row = |ms: i64, status: &str, reason: &str, message: &str| {
+        (ms, status.to_owned(), reason.to_owned(), message.to_owned())
+    };
+    let first = BTreeSet::from([
+        row(-3 * day, "succeeded", "", "run 2\n&"),
+        row(-2 * day, "failed", "handler_failed", "run 3\n&"),
+        row(1 - 2 * day, "failed", "undelivered", "not sent"),
+    ]);
+    assert_eq!(of(1).await, first);
+    assert_eq!(of(2).await, BTreeSet::from([row(-2 * day, "failed", "timed_out", "run 4\n&")]));
+    let again = imported(&world, &source.database, "xxl-job", &args).await;
+    assert_eq!(again["runs"], runs(0, 4), "{again}");
+    assert_eq!(of(1).await, first);
+    let wrong = import(&world, &source.database, "xxl-job", &["--tenant", "shop", "--runs", "0"]).await;
+    assert_eq!(wrong.status.code(), Some(2));
 }
 
 async fn a_dry_run_changes_nothing(kind: Kind) {
@@ -219,17 +311,96 @@ async fn a_dry_run_changes_nothing(kind: Kind) {
     world.nodes(&[]).await;
     let api = world.api();
     let (source, _) = a_hundred(Release::V2_5_0).await;
-    let report = imported(&world, &source, "xxl-job", &["--tenant", "shop", "--dry-run"]).await;
+    let report = imported(&world, &source.database, "xxl-job", &["--tenant", "shop", "--dry-run"]).await;
     assert_eq!((count(&report, "created"), &report["tenants"]), (100, &json!(["shop"])), "{report}");
     assert_eq!(report["document"]["tasks"].as_array().unwrap().len(), 100);
     assert!(!report.to_string().contains("the hash of a password"));
     assert!(
         all(&api, "/tasks").await.is_empty() && all(&api, "/tenants").await.iter().all(|one| one["name"] != "shop")
     );
-    let ran = import(&world, &source, "xxl-job", &["--tenant", "shop", "--group", "nothing"]).await;
+    let ran = import(&world, &source.database, "xxl-job", &["--tenant", "shop", "--group", "nothing"]).await;
     assert_eq!(ran.status.code(), Some(1));
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(told.contains("there is no group `nothing`"), "{told}");
+}
+
+async fn a_horace_comes_over_once(kind: Kind) {
+    let world = World::new(kind).await;
+    world.nodes(&[]).await;
+    let api = world.api();
+    let (source, rows) = (Database::empty(Kind::MariaDb).await, horace_rows());
+    insert_horace(&source, &rows, ZONE).await;
+    let report = imported(&world, &source, "horace", &[]).await;
+    let lengths = ["tenants", "apps", "users"].map(|kind| report[kind].as_array().unwrap().len());
+    assert_eq!((count(&report, "created"), lengths), (100, [3, 6, 2]), "{report}");
+    let mut found = 0;
+    for there in &rows.tenants {
+        let tenants = all(&api, "/tenants").await;
+        let named = format!("{} {}", there.name, there.tenant);
+        let is_it = |one: &&Value| named.contains(one["name"].as_str().unwrap());
+        let tenant = tenants.iter().find(is_it).unwrap_or_else(|| panic!("{named}: {tenants:?}"));
+        let mut tasks = all(&api, &format!("/tasks?tenant={}", tenant["name"].as_str().unwrap())).await;
+        tasks.sort_by_key(|task| task["handler"].as_str().unwrap().to_owned());
+        let of_tenant = rows.tasks.iter().filter(|task| task.tenant_id == there.id);
+        let mut methods: Vec<_> = of_tenant.map(|task| (task.method.clone(), task.task_params.clone())).collect();
+        methods.sort_unstable();
+        let here = tasks.iter().map(|task| [&task["handler"], &task["params"]].map(|text| text.as_str().unwrap()));
+        assert!(here.eq(methods.iter().map(|(method, params)| [method.as_str(), params.as_str()])), "{tasks:?}");
+        assert!(tasks.iter().all(|task| task["state"] == "stopped" && task["time_zone"] == ZONE.name()));
+        found += tasks.len();
+    }
+    assert_eq!(found, 100);
+    let again = imported(&world, &source, "horace", &[]).await;
+    assert_eq!((count(&again, "created"), count(&again, "changed"), &again["users"]), (0, 0, &json!([])), "{again}");
+    assert_eq!(again["tasks"]["unchanged"], 100, "{again}");
+}
+
+/// Of each user the manager's tenant and the grants: role, and the names of apps.
+async fn people(api: &Api) -> BTreeMap<String, Vec<(String, Vec<String>)>> {
+    let apps = all(api, "/apps").await;
+    let name = |id: &Value| apps.iter().find(|app| app["id"] == *id).unwrap()["name"].as_str().unwrap().to_owned();
+    let roles = all(api, "/roles").await;
+    let role = |grant: &Value| roles.iter().find(|role| role["id"] == grant["role_id"]).unwrap()["name"].clone();
+    let grants = |user: &Value| {
+        let grants = user["grants"].as_array().unwrap().iter().map(|grant| {
+            let mut apps: Vec<String> = grant["apps"].as_array().unwrap().iter().map(name).collect();
+            apps.sort_unstable();
+            (role(grant).as_str().unwrap().to_owned(), apps)
+        });
+        (user["name"].as_str().unwrap().to_owned(), grants.collect())
+    };
+    all(api, "/users").await.iter().map(grants).collect()
+}
+
+async fn users_come_over_with_what_they_could_do(kind: Kind) {
+    let world = World::new(kind).await;
+    world.nodes(&[]).await;
+    let api = world.api();
+    let before = people(&api).await;
+    assert!(before.contains_key("admin"), "{before:?}");
+    let (source, _) = a_hundred(Release::V2_5_0).await;
+    let report = imported(&world, &source.database, "xxl-job", &["--tenant", "shop"]).await;
+    let after = people(&api).await;
+    let apps = |ids: &[i64]| -> Vec<String> {
+        let mut names: Vec<_> =
+            groups().iter().filter(|group| ids.contains(&group.id)).map(|group| group.app_name.clone()).collect();
+        names.sort_unstable();
+        names
+    };
+    let editor = |ids: &[i64]| vec![("job editor".to_owned(), apps(ids))];
+    assert_eq!(after["ann"], editor(&[1, 2]));
+    assert_eq!(after["bob"], editor(&[9]));
+    assert_eq!(after["admin"], before["admin"], "an account that the tenant does not manage is left alone");
+    let told = report.to_string();
+    for (name, why) in [("idle", "may do nothing"), ("王", "names to sign in with")] {
+        assert!(!after.contains_key(name) && told.contains(name) && told.contains(why), "{name}: {told}");
+    }
+    // Whoever has lost a grant here gets it again, and nothing else changes.
+    world.database.execute("DELETE FROM role_grant WHERE tenant_id > 0").await;
+    imported(&world, &source.database, "xxl-job", &["--tenant", "shop"]).await;
+    assert_eq!(people(&api).await, after);
+    imported(&world, &source.database, "xxl-job", &["--tenant", "shop", "--without-users"]).await;
+    assert_eq!(people(&api).await, after);
 }
 
 /// The other scheduler's scanner, as its statements show it: once a second it takes what is due within five seconds.
@@ -326,16 +497,16 @@ async fn groups_are_switched_and_given_back_without_a_gap(kind: Kind) {
     let source = ticking().await;
     let scanner = Scanner::start(&source);
     let args = ["--tenant", "retail"];
-    imported(&world, &source, "xxl-job", &args).await;
+    imported(&world, &source.database, "xxl-job", &args).await;
     for _ in 0..3 {
         pass(2.3).await;
-        let moved = imported(&world, &source, "switch", &args).await;
+        let moved = imported(&world, &source.database, "switch", &args).await;
         assert_eq!(moved["tasks"].as_object().unwrap().len(), 2, "{moved}");
-        let again = imported(&world, &source, "switch", &args).await;
+        let again = imported(&world, &source.database, "switch", &args).await;
         assert_eq!(again["tasks"], json!({}), "{again}");
         pass(9.1).await;
         assert_eq!(executor.register().await["code"], 200);
-        let back = imported(&world, &source, "undo", &args).await;
+        let back = imported(&world, &source.database, "undo", &args).await;
         assert_eq!(back["tasks"].as_object().unwrap().len(), 2, "{back}");
     }
     pass(8.0).await;
@@ -392,9 +563,9 @@ async fn a_switch_that_broke_off_goes_on(kind: Kind) {
     let api = world.api();
     let (source, next) = daily(&[(1, 1, ""), (2, 1, "")]).await;
     let args = ["--tenant", "shop"];
-    let unknown = import(&world, &source, "switch", &args).await;
+    let unknown = import(&world, &source.database, "switch", &args).await;
     assert_eq!(unknown.status.code(), Some(1), "nothing is imported yet");
-    imported(&world, &source, "xxl-job", &args).await;
+    imported(&world, &source.database, "xxl-job", &args).await;
     let state = async |job: i64| {
         let task = tasks_by_job(&api, "shop").await[&job].clone();
         (task["state"].as_str().unwrap().to_owned(), task["next_fire_at"].as_i64())
@@ -403,18 +574,18 @@ async fn a_switch_that_broke_off_goes_on(kind: Kind) {
     let id: i64 = tasks_by_job(&api, "shop").await[&1]["id"].as_str().unwrap().parse().unwrap();
     api.edit(id, json!({ "valid_from": next })).await;
     source.database.execute("UPDATE xxl_job_info SET trigger_status = 0 WHERE id = 1").await;
-    let moved = imported(&world, &source, "switch", &args).await;
+    let moved = imported(&world, &source.database, "switch", &args).await;
     assert_eq!(moved["tasks"], json!({ "shop/app-1/job 1": next, "shop/app-1/job 2": next }), "{moved}");
     assert_eq!((there(&source, 1).await, there(&source, 2).await), ((0, next), (0, next)));
     assert_eq!((state(1).await, state(2).await), (("started".into(), Some(next)), ("started".into(), Some(next))));
     // A job that a person has stopped there has no next time, and is none of them.
     api.stop(id).await;
     source.database.execute("UPDATE xxl_job_info SET trigger_next_time = 0 WHERE id = 1").await;
-    assert_eq!(imported(&world, &source, "switch", &args).await["tasks"], json!({}));
+    assert_eq!(imported(&world, &source.database, "switch", &args).await["tasks"], json!({}));
     // An undo broke off when the task was stopped here, and before its job was given back.
     let id: i64 = tasks_by_job(&api, "shop").await[&2]["id"].as_str().unwrap().parse().unwrap();
     api.stop(id).await;
-    let back = imported(&world, &source, "undo", &args).await;
+    let back = imported(&world, &source.database, "undo", &args).await;
     assert_eq!(back["tasks"], json!({ "shop/app-1/job 2": next }), "{back}");
     assert_eq!((there(&source, 1).await, there(&source, 2).await), ((0, 0), (1, next)));
     assert_eq!(state(2).await.0, "stopped");
@@ -427,12 +598,12 @@ async fn what_belongs_together_is_switched_together(kind: Kind) {
     source.database.execute("UPDATE xxl_job_info SET trigger_status = 0, trigger_next_time = 0 WHERE id = 2").await;
     source.database.execute("UPDATE xxl_job_info SET glue_type = 'GLUE_SHELL' WHERE id = 3").await;
     let args = ["--tenant", "shop"];
-    imported(&world, &source, "xxl-job", &args).await;
-    let split = import(&world, &source, "switch", &["--tenant", "shop", "--group", "app-1"]).await;
+    imported(&world, &source.database, "xxl-job", &args).await;
+    let split = import(&world, &source.database, "switch", &["--tenant", "shop", "--group", "app-1"]).await;
     let told = String::from_utf8_lossy(&split.stderr).into_owned();
     assert!(split.status.code() == Some(1) && told.contains("app-2 and app-1"), "{told}");
     assert_eq!(there(&source, 1).await, (1, next));
-    let moved = imported(&world, &source, "switch", &args).await;
+    let moved = imported(&world, &source.database, "switch", &args).await;
     assert_eq!(moved["tasks"], json!({ "shop/app-1/job 1": next, "shop/app-2/job 2": 0 }), "{moved}");
     // A script goes on there.
     assert_eq!(there(&source, 3).await, (1, next));

@@ -83,6 +83,7 @@ export default {
     pause_task: "paused a task",
     run_task: "ran a task manually",
     set_origins: "noted where tasks were imported from",
+    import_runs: "imported runs of another scheduler",
     create_backfill: "created a backfill",
     cancel_backfill: "cancelled a backfill",
     create_tenant: "created a tenant",

@@ -13,8 +13,8 @@ use crate::domain::xxljob::{Library, Number};
 use crate::domain::{ExecutorId, IdSource, LogId, Owner, Run};
 use crate::engine::Engine;
 use crate::store::{
-    AnnouncedBy, Announcement, BATCH_MAX, DispatchedRun, JobNumberStore, KeyStore, PlainExecutorStore,
-    SigningKey, Store, StoreError,
+    AnnouncedBy, Announcement, BATCH_MAX, DispatchedRun, JobNumberStore, KeyStore, PlainExecutorStore, SigningKey,
+    Store, StoreError,
 };
 use crate::workers::RunEndSignal;
 use crate::xxljob::SentRuns;
@@ -278,7 +278,10 @@ impl<S: Store + 'static> PlainDoor<S> {
         }
         if foreign > 0 {
             // Answered as done: an executor would repeat them for ever.
-            tracing::warn!(results = foreign, "results of runs that are not known to this token's apps; nothing changed");
+            tracing::warn!(
+                results = foreign,
+                "results of runs that are not known to this token's apps; nothing changed"
+            );
         }
         Ok(())
     }
@@ -288,9 +291,7 @@ impl<S: Store + 'static> PlainDoor<S> {
         let now = self.now_ms();
         match Number::read(number, now) {
             Some(Number::First(log)) => first_may_come(log, now),
-            Some(Number::Later(number)) => {
-                keys.first().is_some_and(|key| self.unseen.may_come(key.owner, number, now))
-            }
+            Some(Number::Later(number)) => keys.first().is_some_and(|key| self.unseen.may_come(key.owner, number, now)),
             None => false,
         }
     }
@@ -320,7 +321,8 @@ impl<S: Store + 'static> PlainDoor<S> {
         }
         if !later.is_empty() {
             let found = self.parts.numbers.numbered_attempts(&later).await?;
-            attempts.extend(found.into_iter().map(|(number, attempt)| (number, RunKey(attempt.log.0, attempt.attempt))));
+            attempts
+                .extend(found.into_iter().map(|(number, attempt)| (number, RunKey(attempt.log.0, attempt.attempt))));
         }
         Ok(attempts)
     }

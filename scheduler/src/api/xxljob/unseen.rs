@@ -52,7 +52,13 @@ mod tests {
     fn a_run_that_was_made_just_now_may_come() {
         let now = 1_900_000_000_000;
         let made_at = |at| LogId(IdSource::first_at::<i64>(at));
-        for (at, may) in [(now, true), (now + 5, true), (now - LAG_MAX_MS + 1, true), (now - LAG_MAX_MS, false), (now + LAG_MAX_MS, false)] {
+        for (at, may) in [
+            (now, true),
+            (now + 5, true),
+            (now - LAG_MAX_MS + 1, true),
+            (now - LAG_MAX_MS, false),
+            (now + LAG_MAX_MS, false),
+        ] {
             assert_eq!(first_may_come(made_at(at), now), may, "{at}");
         }
     }

@@ -3,15 +3,16 @@
 use super::args::How;
 use super::here::{Tenant, text};
 use super::people;
-use super::plan::{Planned, plan};
+use super::plan::{Planned, parents, plan};
 use super::report::Report;
 use crate::cli::node::{ApiRequest, Node};
 use crate::domain::import::{ImportDocument, Uncarried};
 use crate::domain::task::file::{TASKS_MAX, VERSION};
-use crate::store::ORIGINS_MAX;
+use crate::store::{ALARM_EMAIL_CHARS_MAX, AUTHOR_CHARS_MAX, ORIGINS_MAX};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
+use std::mem;
 
 /// Does what the document asks for, or says what would be done.
 pub async fn run(node: &Node, document: ImportDocument, how: &How) -> anyhow::Result<Report> {
@@ -27,7 +28,7 @@ pub async fn run(node: &Node, document: ImportDocument, how: &How) -> anyhow::Re
     places(node, &document, &mut here, &mut report).await?;
     let adopted = adopted(node, &document, &here).await?;
     let planned = plan(&document, &here, &adopted);
-    tasks(node, &planned, &mut here, &mut report).await?;
+    tasks(node, &document, &planned, &mut here, &mut report).await?;
     if !how.without_users {
         people::users(node, &document, &here, &mut report).await?;
     }
@@ -65,7 +66,22 @@ async fn places(
 
 /// Descriptions have 1,000 characters at most.
 fn cut(text: &str) -> String {
-    text.chars().filter(|c| *c != '\0').take(1_000).collect()
+    first_chars(text, 1_000)
+}
+
+fn first_chars(text: &str, most: usize) -> String {
+    text.chars().filter(|c| *c != '\0').take(most).collect()
+}
+
+/// The numbers by which scripts know the apps of a tenant, each once.
+fn app_numbers(document: &ImportDocument, tenant: &str, here: Option<&Tenant>) -> Vec<Value> {
+    let mut known = HashSet::new();
+    let of_tenant = document.apps.iter().filter(|app| app.tenant == tenant);
+    let numbers = of_tenant.filter_map(|app| {
+        let (number, id) = (app.number?, here?.apps.get(&app.name)?);
+        known.insert(number).then(|| json!({ "app": id, "number": number }))
+    });
+    numbers.collect()
 }
 
 /// Origins of the tasks that an import made which broke off before it noted them: they are exactly what this one would make.
@@ -106,6 +122,7 @@ pub async fn applied(node: &Node, entries: &[Value], dry_run: bool) -> anyhow::R
 /// Makes and changes tasks, and notes their origins.
 async fn tasks(
     node: &Node,
+    document: &ImportDocument,
     planned: &[Planned],
     here: &mut BTreeMap<String, Tenant>,
     report: &mut Report,
@@ -116,7 +133,8 @@ async fn tasks(
     let is_there =
         |one: &Planned| here.get(one.text("tenant")).is_some_and(|here| here.apps.contains_key(one.text("app")));
     let follows_absent = |one: &Planned| {
-        parents(one).any(|(tenant, app)| here.get(tenant).is_none_or(|here| !here.apps.contains_key(app)))
+        let here = here.get(one.text("tenant"));
+        parents(&one.entry).any(|(app, _)| here.is_none_or(|here| !here.apps.contains_key(app)))
     };
     let (asked, new): (Vec<_>, Vec<_>) = free.into_iter().partition(|one| is_there(one) && !follows_absent(one));
     for one in new {
@@ -134,7 +152,9 @@ async fn tasks(
             _ => report.tasks.unchanged += 1,
         }
         if let Some(id) = outcome["id"].as_str().filter(|_| one.id.is_none()) {
-            let item = json!({ "task": id, "origin": one.origin, "number": one.number });
+            let mut item = json!({ "task": id, "origin": one.origin, "number": one.number });
+            item["author"] = first_chars(&one.author, AUTHOR_CHARS_MAX).into();
+            item["alarm_email"] = first_chars(&one.alarm_email, ALARM_EMAIL_CHARS_MAX).into();
             origins.entry(one.text("tenant")).or_default().push(item);
         }
     }
@@ -142,8 +162,11 @@ async fn tasks(
         return Ok(());
     }
     for (tenant, items) in origins {
+        let mut numbers = app_numbers(document, tenant, here.get(tenant));
+        numbers.truncate(ORIGINS_MAX);
         for items in items.chunks(ORIGINS_MAX) {
-            node.answer(ApiRequest::put(["tenants", tenant, "origins"]).body(json!({ "items": items }))).await?;
+            let body = json!({ "items": items, "apps": mem::take(&mut numbers) });
+            node.answer(ApiRequest::put(["tenants", tenant, "origins"]).body(body)).await?;
         }
     }
     for (tenant, here) in &mut *here {
@@ -151,15 +174,6 @@ async fn tasks(
     }
     numbers(planned, here, report);
     Ok(())
-}
-
-/// Tenant and app of each parent.
-fn parents(one: &Planned) -> impl Iterator<Item = (&str, &str)> {
-    let parents = one.entry.get("parents").and_then(Value::as_array).into_iter().flatten();
-    parents.filter_map(|parent| {
-        let app = parent["task"].as_str()?.split_once('/').map_or(one.text("app"), |(app, _)| app);
-        Some((one.text("tenant"), app))
-    })
 }
 
 /// Names the tasks that could not keep their numbers.

@@ -2,7 +2,7 @@
 
 use super::args::SwitchArgs;
 use super::here::{Task, Tenant};
-use super::plan::{Planned, id_of, plan};
+use super::plan::{Planned, id_of, parents, plan};
 use crate::cli::node::Node;
 use crate::domain::import::ImportDocument;
 use crate::domain::xxljob::{ForeignJob, ImportOptions, document};
@@ -42,9 +42,7 @@ impl Both {
             groups: groups.to_vec(),
         };
         let mut database = args.source.connect().await?;
-        let mut snapshot = database.snapshot().await?;
-        let read = snapshot.xxl_job(args.source.time_zone).await?;
-        snapshot.end().await?;
+        let read = args.source.xxl_job(&mut database).await?;
         let (whole, meant) = (document(&read, &options(&[]))?, document(&read, &options(&args.groups))?);
         let meant: HashSet<&str> = meant.tasks.iter().map(|task| task.origin.as_str()).collect();
         refuse_split(&whole, &meant)?;
@@ -75,9 +73,7 @@ fn refuse_split(whole: &ImportDocument, meant: &HashSet<&str>) -> anyhow::Result
     let mut split = BTreeSet::new();
     for task in &whole.tasks {
         let app = text(&task.task["app"]);
-        let parents = task.task.get("parents").and_then(Value::as_array).into_iter().flatten();
-        for parent in parents.map(|parent| text(&parent["task"])) {
-            let (of, name) = parent.split_once('/').unwrap_or((app.as_str(), parent.as_str()));
+        for (of, name) in parents(&task.task) {
             let Some(origin) = origins.get(&(of.to_owned(), name.to_owned())) else { continue };
             if meant.contains(origin) != meant.contains(task.origin.as_str()) {
                 split.insert(format!("{app} and {of}"));

@@ -8,6 +8,7 @@ mod apply;
 mod args;
 mod both;
 mod here;
+mod old_runs;
 mod people;
 mod plan;
 mod report;
@@ -17,10 +18,12 @@ mod undo;
 
 use super::client::{Client, json, print};
 use crate::cli::client::Output;
+use crate::cli::node::Node;
 use crate::domain::import::ImportDocument;
 use crate::domain::{horace, xxljob};
 use args::{How, SwitchArgs};
 use clap::{Args, Subcommand};
+use report::Report;
 use source::SourceArgs;
 
 /// What can be imported.
@@ -51,6 +54,9 @@ pub struct XxlJobArgs {
     /// Only this group, by the app name of its executors; can be given several times.
     #[arg(long = "group", value_name = "APPNAME")]
     groups: Vec<String>,
+    /// Also bring runs of the last days over that have ended, 1 to 3,650; the tasks have to be imported.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3_650))]
+    runs: Option<u16>,
     /// How it is done.
     #[command(flatten)]
     how: How,
@@ -76,13 +82,12 @@ pub struct HoraceArgs {
 impl Import {
     /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
-        let (document, how) = match self {
-            Self::XxlJob(args) => (args.read().await?, args.how),
-            Self::Horace(args) => (args.read().await?, args.how),
+        let report = match self {
+            Self::XxlJob(args) => args.run(&client.node).await?,
+            Self::Horace(args) => apply::run(&client.node, args.read().await?, &args.how).await?,
             Self::Switch(args) => return switch::run(client, &args).await,
             Self::Undo(args) => return undo::run(client, &args).await,
         };
-        let report = apply::run(&client.node, document, &how).await?;
         print(&match client.output {
             Output::Json => json(&serde_json::to_value(&report)?)?,
             Output::Table => report.text(),
@@ -91,6 +96,14 @@ impl Import {
 }
 
 impl XxlJobArgs {
+    async fn run(&self, node: &Node) -> anyhow::Result<Report> {
+        let mut report = apply::run(node, self.read().await?, &self.how).await?;
+        if let Some(days) = self.runs.filter(|_| !self.how.dry_run) {
+            report.runs = Some(old_runs::bring(node, &self.source, (&self.name, &self.tenant), days).await?);
+        }
+        Ok(report)
+    }
+
     async fn read(&self) -> anyhow::Result<ImportDocument> {
         let options = xxljob::ImportOptions {
             source: self.name.clone(),
@@ -99,9 +112,7 @@ impl XxlJobArgs {
             groups: self.groups.clone(),
         };
         let mut database = self.source.connect().await?;
-        let mut snapshot = database.snapshot().await?;
-        let read = snapshot.xxl_job(options.zone).await?;
-        snapshot.end().await?;
+        let read = self.source.xxl_job(&mut database).await?;
         database.close().await;
         Ok(xxljob::document(&read, &options)?)
     }

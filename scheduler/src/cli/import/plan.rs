@@ -23,6 +23,10 @@ pub struct Planned {
     pub is_used: bool,
     /// A task that was not imported has the name that this one would have. It may be this one, if an import broke off.
     pub meets: bool,
+    /// Who is responsible for it.
+    pub author: String,
+    /// Where alarms went.
+    pub alarm_email: String,
     /// The entry of the task file.
     pub entry: Map<String, Value>,
 }
@@ -41,6 +45,15 @@ impl Planned {
 
 fn text<'a>(entry: &'a Map<String, Value>, field: &str) -> &'a str {
     entry.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// App and name of each task that this one follows, of its own tenant.
+pub fn parents(entry: &Map<String, Value>) -> impl Iterator<Item = (&str, &str)> {
+    let parents = entry.get("parents").and_then(Value::as_array).into_iter().flatten();
+    parents.filter_map(|parent| {
+        let name = parent["task"].as_str()?;
+        Some(name.split_once('/').unwrap_or((text(entry, "app"), name)))
+    })
 }
 
 /// Tenant, app and name, as the document has them.
@@ -81,6 +94,8 @@ pub fn plan(document: &ImportDocument, here: &BTreeMap<String, Tenant>, adopted:
             is_used: known.as_ref().is_some_and(|(_, known)| known.is_used),
             id: known.map(|(id, _)| id),
             meets,
+            author: task.author.clone(),
+            alarm_email: task.alarm_email.clone(),
             entry,
         });
     }

@@ -19,6 +19,9 @@ pub struct Report {
     pub tasks: Tasks,
     /// Users that are new.
     pub users: Vec<String>,
+    /// Runs that have ended, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<Runs>,
     /// What was not carried over as it was.
     pub uncarried: Vec<Left>,
     /// The document, of a dry run.
@@ -37,6 +40,19 @@ pub struct Tasks {
     pub unchanged: usize,
     /// Those that are started or paused here, and left as they are.
     pub in_use: Vec<String>,
+}
+
+/// What became of runs that have ended.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Runs {
+    /// New ones.
+    pub written: u64,
+    /// Those that an earlier import has brought, or of an instant at which their task has a run here.
+    pub already_there: u64,
+    /// Those that have not ended, or never began.
+    pub not_ended: u64,
+    /// Those of jobs that have no task here.
+    pub without_task: u64,
 }
 
 /// Something that was not carried over as it was.
@@ -91,6 +107,11 @@ impl Report {
                 self.users.len(),
             ),
         );
+        if let Some(Runs { written, already_there, not_ended, without_task }) = &self.runs {
+            let others =
+                format!("{already_there} there already, {not_ended} not ended, {without_task} of no task here");
+            line(&mut out, &format!("runs: {written} written, {others}"));
+        }
         if self.dry_run {
             line(&mut out, "dry run: nothing was changed");
         }

@@ -1,6 +1,7 @@
 //! Where another scheduler's database is. Its password is in no argument: other users of the machine can read those.
 
 use crate::cli::files::read_text;
+use crate::domain::xxljob::ForeignXxlJob;
 use crate::store::foreign::ForeignDatabase;
 use anyhow::bail;
 use chrono_tz::Tz;
@@ -32,6 +33,14 @@ impl SourceArgs {
     /// Connects to it.
     pub async fn connect(&self) -> anyhow::Result<ForeignDatabase> {
         Ok(ForeignDatabase::connect(&self.url()?).await?)
+    }
+
+    /// The xxl-job in that database, as it is at one instant.
+    pub async fn xxl_job(&self, database: &mut ForeignDatabase) -> anyhow::Result<ForeignXxlJob> {
+        let mut snapshot = database.snapshot().await?;
+        let read = snapshot.xxl_job(self.time_zone).await?;
+        snapshot.end().await?;
+        Ok(read)
     }
 
     /// The address with the password.

@@ -10,6 +10,7 @@
 mod column;
 mod document;
 mod names;
+mod run;
 mod uncarried;
 
 pub use column::{Column, Fate};
@@ -20,4 +21,5 @@ pub use document::{
 };
 pub use names::unique_name;
 pub(in crate::domain) use names::{plain_name, task_name};
+pub use run::{ImportRun, RUN_MESSAGE_CHARS_MAX, RunEnd};
 pub use uncarried::{Effect, Uncarried, VALUE_CHARS_MAX};

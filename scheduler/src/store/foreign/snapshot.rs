@@ -53,6 +53,14 @@ impl Snapshot<'_> {
         xxljob::read_logs(self.database, after, limit.clamp(1, FOREIGN_PAGE_MAX), zone).await
     }
 
+    /// The id of the last run that an xxl-job began before `since` (epoch ms), or 0.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn xxl_job_log_before(&mut self, since: i64, zone: Tz) -> Result<i64> {
+        xxljob::log_before(self.database, since, zone).await
+    }
+
     /// Everything that an import takes of a horace cron-job. Its times are on the wall clock of `zone`.
     ///
     /// # Errors

@@ -1,13 +1,16 @@
 //! What an import reads of an xxl-job. Passwords and tokens of its users are not among it.
 
+use super::asking::ask;
 use super::connection::ForeignDatabase;
-use super::failure::unfit;
+use super::failure::{failed, unfit};
 use super::rows::{Holds, Read, Table, Values};
 use super::schema::Schema;
 use crate::domain::import::GLUE_BYTES_MAX;
 use crate::domain::xxljob::{ForeignGlue, ForeignGroup, ForeignJob, ForeignLog, ForeignUser, ForeignXxlJob, Releases};
 use crate::store::error::Result;
+use chrono::DateTime;
 use chrono_tz::Tz;
+use sea_orm::sqlx::Row as _;
 
 /// Characters of a message of a run that are read.
 pub const LOG_TEXT_CHARS_MAX: usize = 4_000;
@@ -35,6 +38,23 @@ pub async fn read(database: &mut ForeignDatabase, zone: Tz) -> Result<ForeignXxl
 pub async fn read_logs(database: &mut ForeignDatabase, after: i64, limit: u32, zone: Tz) -> Result<Vec<ForeignLog>> {
     releases(database)?;
     database.page(ACTION, &logs(), (after, limit), zone, log).await
+}
+
+/// The id before that of the first run that began at `since` or later.
+pub async fn log_before(database: &mut ForeignDatabase, since: i64, zone: Tz) -> Result<i64> {
+    const FIRST: &str = "first_id";
+    releases(database)?;
+    let Some(since) = DateTime::from_timestamp_millis(since) else { return Ok(0) };
+    // The wall clock that its times are on; nothing in it needs to be quoted.
+    let since = since.with_timezone(&zone).format("%Y-%m-%d %H:%M:%S");
+    let text = format!(
+        "SELECT CAST(COALESCE(MIN(`id`), 9223372036854775807) AS SIGNED) AS `{FIRST}` FROM `xxl_job_log` WHERE `trigger_time` \
+         >= '{since}'"
+    );
+    let rows = ask(&mut database.connection, &database.address, ACTION, text, &[]).await?;
+    let Some(row) = rows.first() else { return Ok(0) };
+    let first = row.try_get::<i64, _>(FIRST).map_err(|error| failed(ACTION, &database.address, error))?;
+    Ok(first - 1)
 }
 
 /// Of an xxl-job, which it has to be.

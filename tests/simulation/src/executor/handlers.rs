@@ -3,6 +3,7 @@
 use super::ledger::{Start, Stopped};
 use super::process::{Process, Tasks};
 use super::{MachineParts, note};
+use crate::Dice;
 use carillon::domain::TaskId;
 use carillon_executor::{Output, TaskContext, TaskError};
 use carillon_protocol::{RunKey, RunStatus};
@@ -76,12 +77,10 @@ impl Work {
     }
 }
 
-/// A handler's work. The output of a success names its run.
-pub(super) async fn handle(work: Arc<Work>, ctx: TaskContext) -> Result<Output, TaskError> {
-    let entered = Entered::new(&work, &ctx);
-    let dice = &work.parts.dice;
-    let purpose = format!("run {} {}", ctx.log(), ctx.attempt());
-    let (low, high) = match ctx.handler() {
+/// How long a run lasts if nobody stops it, and whether it fails then.
+pub(crate) fn handler_fate(dice: &Dice, handler: &str, RunKey(log, attempt): RunKey) -> (Duration, bool) {
+    let purpose = format!("run {log} {attempt}");
+    let (low, high) = match handler {
         "slow" => (1_000, 8_000),
         "steady" => (500, 2_500),
         // Some of them longer than a silent executor is waited for.
@@ -89,12 +88,23 @@ pub(super) async fn handle(work: Arc<Work>, ctx: TaskContext) -> Result<Output, 
         _ => (1, 300),
     };
     let lasts = Duration::from_millis(dice.between(&format!("{purpose} lasts"), low, high) as u64);
-    let fails = ctx.handler() == "flaky" && dice.happens(&format!("{purpose} fails"), 500);
+    (lasts, handler == "flaky" && dice.happens(&format!("{purpose} fails"), 500))
+}
+
+/// How long its handler takes to end when it is told to stop.
+pub(crate) fn stopping_takes(dice: &Dice, RunKey(log, attempt): RunKey) -> Duration {
+    Duration::from_micros(dice.between(&format!("run {log} {attempt} stops"), 0, STOPPING_MAX_US) as u64)
+}
+
+/// A handler's work. The output of a success names its run.
+pub(super) async fn handle(work: Arc<Work>, ctx: TaskContext) -> Result<Output, TaskError> {
+    let entered = Entered::new(&work, &ctx);
+    let (dice, key) = (&work.parts.dice, RunKey(ctx.log(), ctx.attempt()));
+    let (lasts, fails) = handler_fate(dice, ctx.handler(), key);
     tokio::select! {
         biased;
         () = ctx.cancelled() => {
-            let us = dice.between(&format!("{purpose} stops"), 0, STOPPING_MAX_US);
-            tokio::time::sleep(Duration::from_micros(us as u64)).await;
+            tokio::time::sleep(stopping_takes(dice, key)).await;
             entered.end(RunStatus::Cancelled);
             Err(TaskError::failed("told to stop"))
         }

@@ -56,6 +56,17 @@ pub struct Ack {
     pub verdict: Verdict,
 }
 
+/// A node has taken how a run on a plain executor ended. It does not say what it made of that.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// Which attempt.
+    pub key: RunKey,
+    /// How it had ended.
+    pub status: RunStatus,
+    /// When the executor knew, true time, ms.
+    pub at: i64,
+}
+
 /// Something of a machine's, by true time, ms.
 #[derive(Debug, Clone, Copy)]
 pub struct OfMachine {
@@ -71,16 +82,17 @@ pub struct Ledger {
     starts: Mutex<Vec<Start>>,
     stops: Mutex<Vec<Stop>>,
     acks: Mutex<Vec<Ack>>,
+    told: Mutex<Vec<Told>>,
     contacts: Mutex<Vec<OfMachine>>,
     ends: Mutex<Vec<OfMachine>>,
 }
 
 impl Ledger {
-    pub(super) fn started(&self, start: Start) {
+    pub(crate) fn started(&self, start: Start) {
         self.starts.lock().unwrap().push(start);
     }
 
-    pub(super) fn stopped(&self, key: RunKey, machine: usize, at: i64, how: Stopped) {
+    pub(crate) fn stopped(&self, key: RunKey, machine: usize, at: i64, how: Stopped) {
         self.stops.lock().unwrap().push(Stop { key, machine, at, how });
     }
 
@@ -88,13 +100,17 @@ impl Ledger {
         self.acks.lock().unwrap().push(ack);
     }
 
-    /// A node has acknowledged a heartbeat.
-    pub(super) fn heard(&self, machine: usize, at: i64) {
+    pub(crate) fn told(&self, told: Told) {
+        self.told.lock().unwrap().push(told);
+    }
+
+    /// A node has acknowledged a heartbeat, or has asked a plain executor for a sign of life.
+    pub(crate) fn heard(&self, machine: usize, at: i64) {
         self.contacts.lock().unwrap().push(OfMachine { machine, at });
     }
 
     /// A process is gone.
-    pub(super) fn gone(&self, machine: usize, at: i64) {
+    pub(crate) fn gone(&self, machine: usize, at: i64) {
         self.ends.lock().unwrap().push(OfMachine { machine, at });
     }
 
@@ -116,6 +132,11 @@ impl Ledger {
     /// Every end.
     pub fn stops(&self) -> Vec<Stop> {
         self.stops.lock().unwrap().clone()
+    }
+
+    /// Everything that plain executors have told.
+    pub fn tellings(&self) -> Vec<Told> {
+        self.told.lock().unwrap().clone()
     }
 
     /// Every answer that an executor received.

@@ -10,7 +10,9 @@ mod reworded;
 
 pub use carrier::NodeServer;
 pub use disk::MemoryDisk;
-pub use ledger::{Ack, Ledger, OfMachine, Start, Stop, Stopped};
+pub(crate) use handlers::{handler_fate, stopping_takes};
+pub use ledger::{Ack, Ledger, OfMachine, Start, Stop, Stopped, Told};
+pub(crate) use process::Tasks;
 
 use super::keys::AppKey;
 use super::net::Broken;
@@ -21,7 +23,7 @@ use carillon_executor::{BuildError, Executor};
 use carillon_protocol::exchange::{Answer, Request};
 use carrier::{NodeCarrier, Servers, origin_of};
 use handlers::{Work, handle};
-use process::{Process, Tasks};
+use process::Process;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -79,7 +81,7 @@ impl fmt::Debug for SimExecutor {
     }
 }
 
-fn note(parts: &MachineParts, machine: usize, text: &str) {
+pub(crate) fn note(parts: &MachineParts, machine: usize, text: &str) {
     parts.trace.add(format!("executor {machine}: {text}"));
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Process {
 }
 
 /// The tasks of a process.
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     time: Arc<SimTime>,
     /// Until then it stands still, epoch ms.
     frozen_until: Arc<AtomicI64>,
@@ -43,18 +43,18 @@ struct Gated {
 }
 
 impl Tasks {
-    pub(super) fn new(time: Arc<SimTime>) -> Arc<Self> {
+    pub(crate) fn new(time: Arc<SimTime>) -> Arc<Self> {
         let (frozen_until, is_killed) = (Arc::default(), AtomicBool::new(false));
         Arc::new(Self { time, frozen_until, is_killed, handles: Mutex::default() })
     }
 
     /// Stops the process (SIGSTOP) until then.
-    pub(super) fn freeze(&self, until_ms: i64) {
+    pub(crate) fn freeze(&self, until_ms: i64) {
         self.frozen_until.store(until_ms, Ordering::Relaxed);
     }
 
     /// Ends all of them at once.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.is_killed.store(true, Ordering::Relaxed);
         for task in self.handles.lock().unwrap().drain(..) {
             task.abort();

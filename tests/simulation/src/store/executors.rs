@@ -259,6 +259,7 @@ impl State {
             description,
             own_address: register.own_address,
             gone_at: 0,
+            announced_until: 0,
             register_signed_at: signed_at,
             heartbeat_signed_at,
         };

@@ -2,6 +2,7 @@
 
 use super::calendars::CalendarRow;
 use super::history::{Claim, DispatchMark, End, Follow, Grants, Move, Rebound, Redefinition, Stays};
+use super::job_numbers::AttemptNumberRow;
 use super::statistics::{CountingRow, FiguresRow};
 use carillon::domain::permit::PermitRequest;
 use carillon::domain::quota::Quotas;
@@ -76,6 +77,10 @@ pub struct State {
     /// Attempts that did not end their run: (log, attempt).
     pub attempts: BTreeMap<(LogId, i32), KeptAttempt>,
     pub(super) executors: BTreeMap<ExecutorId, ExecutorRow>,
+    /// Numbers of tasks within their tenants.
+    pub(super) job_numbers: BTreeMap<(TenantId, TaskId), i32>,
+    /// Numbers of attempts after the first.
+    pub(super) attempt_numbers: BTreeMap<i64, AttemptNumberRow>,
     /// All that is seen of executors that are in SQLite: where they listen.
     pub(super) addresses: BTreeMap<ExecutorId, String>,
     pub(super) joined: u64,
@@ -277,6 +282,8 @@ pub(super) struct ExecutorRow {
     pub(super) description: String,
     pub(super) own_address: bool,
     pub(super) gone_at: i64,
+    /// Until when it counts that it was announced, ms; 0 without an end.
+    pub(super) announced_until: i64,
     pub(super) register_signed_at: i64,
     pub(super) heartbeat_signed_at: i64,
 }

@@ -19,15 +19,16 @@ use carillon::domain::{
     BackfillId, CalendarId, Executor, ExecutorId, LogId, NodeId, Owner, Reason, Run, Task, TaskId, TenantId, Transition,
 };
 use carillon::store::{
-    Backfill, BackfillStore, Beat, CalendarChange, ClaimStore, ClusterStore, Counted, Counting, DefinitionStore,
-    DispatchStore, DispatchedRun, DueRange, EndedPage, EndedRun, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Fence,
-    FoundTasks, HeartbeatVerdict, HousekeepingStore, LeaseName, LeftOut, Member, MissedQuestion, NewTask,
-    NodeHeartbeat, NodeInfo, NodeState, OutboxRound, OutboxStore, OutcomeStore, Part, PermitStore, Place, PlanStore,
-    Purged, Registration, Result, RuleStore, RunDispatch, Share, SignedHeartbeat, Signer, SqlStore, StatisticsStore,
-    Suspect, Suspects, TaskChange, TaskView, UnclaimedEnd, Unsent, Writer,
+    Announced, Announcement, Backfill, BackfillStore, Beat, CalendarChange, ClaimStore, ClusterStore, Counted,
+    Counting, DefinitionStore, DispatchStore, DispatchedRun, DueRange, EndedPage, EndedRun, ExecutorEnd,
+    ExecutorHeartbeat, ExecutorStore, Fence, FoundTasks, HeartbeatVerdict, HousekeepingStore, JobNumberStore,
+    LeaseName, LeftOut, Member, MissedQuestion, NewTask, NodeHeartbeat, NodeInfo, NodeState, NumberedAttempt,
+    OutboxRound, OutboxStore, OutcomeStore, Part, PermitStore, Place, PlainExecutorStore, PlanStore, Purged,
+    Registration, Result, RuleStore, RunDispatch, Share, SignedHeartbeat, Signer, SqlStore, StatisticsStore, Suspect,
+    Suspects, TaskChange, TaskView, UnclaimedEnd, Unsent, Writer,
 };
 use carillon_protocol::{Register, RunKey, RunResult};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// One process's connection to the database. Everything behind it is shared.
@@ -200,6 +201,23 @@ either! {
         ask executors_among(ids: &[ExecutorId], since: i64) -> Vec<Executor>;
         ask pulses(since: i64) -> Vec<Pulse>;
         ask executor_ends(ids: &[ExecutorId]) -> Vec<ExecutorEnd>;
+    }
+    PlainExecutorStore {
+        change announce(
+            announcement: &Announcement<'_>, new_id: &(dyn Fn() -> i64 + Sync), now: i64
+        ) -> ExecutorId;
+        change withdraw(owner: Owner, address: &str, now: i64) -> Option<ExecutorId>;
+        ask announced(after: ExecutorId, limit: u64) -> Vec<Announced>;
+        change end_announcements(now: i64) -> u64;
+    }
+    JobNumberStore {
+        change job_numbers(owner: Owner, tasks: &[TaskId]) -> HashMap<TaskId, i32>;
+        change job_numbers_from(owner: Owner, task: TaskId) -> HashMap<TaskId, i32>;
+        change attempt_number(
+            attempt: &NumberedAttempt, number: &(dyn Fn(usize) -> i64 + Sync), now: i64
+        ) -> i64;
+        ask numbered_attempts(numbers: &[i64]) -> HashMap<i64, NumberedAttempt>;
+        change forget_attempt_numbers(before: i64) -> u64;
     }
     HousekeepingStore {
         ask retentions() -> Vec<i32>;

@@ -13,6 +13,7 @@ mod executor_stories;
 mod faults;
 mod node;
 mod operations;
+mod plain_stories;
 mod process;
 mod promises;
 mod report;
@@ -25,6 +26,7 @@ mod tasks;
 mod world;
 
 use promises::Broken;
+use settings::Shape;
 use std::sync::Arc;
 use world::{Setup, World};
 
@@ -55,8 +57,13 @@ fn every_seed_keeps_every_promise_over_sqlite() {
 
 #[test]
 fn the_same_seed_tells_the_same_story() {
-    for (seed, over_sqlite) in [(3, false), (4, false), (3, true)] {
-        let tell = || simulate(&Setup { over_sqlite, ..Setup::of(seed) }).trace.sorted();
+    let of = |seed, over_sqlite| Setup { over_sqlite, ..Setup::of(seed) };
+    let plain = |seed, plain_executors| Setup {
+        shape: Shape { plain_executors, turns: true, ..Shape::of(seed) },
+        ..Setup::of(seed)
+    };
+    for setup in [of(3, false), of(4, false), of(3, true), plain(3, 2), plain(5, 1)] {
+        let (seed, tell) = (setup.seed, || simulate(&setup).trace.sorted());
         let (one, two) = (tell(), tell());
         let differs = one.iter().zip(&two).position(|(a, b)| a != b);
         if let Some(at) = differs {

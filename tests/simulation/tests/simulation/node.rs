@@ -4,17 +4,19 @@
 use crate::process::Process;
 use crate::settings::{self, Shape};
 use async_trait::async_trait;
-use carillon::api::{ExecutorMessages, ExecutorsDoor};
-use carillon::auth::AddressRule;
-use carillon::dispatch::PumpCore;
-use carillon::node::NodeCore;
+use carillon::api::{ExecutorMessages, ExecutorsDoor, PlainDoor};
+use carillon::auth::{AddressRule, KeyRing};
+use carillon::dispatch::{PumpCore, Wires};
+use carillon::node::{NodeCore, PlainWays, PlainWire};
 use carillon::settings::Settings;
 use carillon::store::{NodeInfo, Result as StoreResult};
 use carillon::workers::{EngineParts, EnginePeriods, Workers};
 use carillon_protocol::exchange::{Answer, Request};
 use carillon_simulation::executor::NodeServer;
 use carillon_simulation::keys::AppKeys;
-use carillon_simulation::{Gate, SimClock, SimStore, SimTransport, Trace, knock};
+use carillon_simulation::{
+    Gate, Peers, SimCarrier, SimClock, SimRunDoor, SimStore, SimTransport, Trace, knock, knock_plain, plain_message,
+};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
@@ -44,10 +46,14 @@ pub struct NodeParts {
     pub store: Arc<SimStore>,
     /// The way to executors.
     pub transport: Arc<SimTransport>,
+    /// Whom its messages reach.
+    pub peers: Peers,
     /// Where events go.
     pub trace: Arc<Trace>,
     /// Everyone's keys.
     pub keys: Arc<AppKeys>,
+    /// The same as it has read them.
+    pub ring: Arc<KeyRing>,
 }
 
 /// When one who asks for something goes away, and what becomes of it.
@@ -79,6 +85,8 @@ struct Running {
     core: OnceLock<NodeCore<SimStore>>,
     /// What executors knock at, from then on.
     door: OnceLock<Arc<ExecutorsDoor<SimStore>>>,
+    /// What plain ones knock at.
+    plain_door: OnceLock<Arc<PlainDoor<SimStore>>>,
     /// Told when it is to stop.
     stop: Notify,
 }
@@ -112,7 +120,13 @@ impl SimNode {
             return;
         }
         let process = Process::new(self.parts.gate.clone());
-        let running = Arc::new(Running { process, core: OnceLock::new(), door: OnceLock::new(), stop: Notify::new() });
+        let running = Arc::new(Running {
+            process,
+            core: OnceLock::new(),
+            door: OnceLock::new(),
+            plain_door: OnceLock::new(),
+            stop: Notify::new(),
+        });
         *slot = Some(running.clone());
         drop(slot);
         self.note("starts");
@@ -183,8 +197,9 @@ impl SimNode {
 
     /// A process from its start to its end, unless it crashes.
     async fn live(self: Arc<Self>, running: Arc<Running>) {
+        let plain = self.plain_wire();
         let core = loop {
-            match self.join().await {
+            match self.join(&plain).await {
                 Ok(core) => break core,
                 Err(_) => tokio::time::sleep(START_PAUSE).await,
             }
@@ -193,10 +208,12 @@ impl SimNode {
         let core = running.core.get_or_init(|| core);
         let door = Arc::new(self.open_door(&core.parts).await);
         running.door.get_or_init(|| door);
+        running.plain_door.get_or_init(|| Arc::new(plain.door(&core.parts)));
+        let plain = plain.parts(&core.parts, settings::inquiry());
         let pump = Arc::new(core.pump());
         let pumping = running.process.spawn(turn(pump.clone(), running.clone()));
         let mut workers = Workers::new();
-        for work in core.parts.workers(&PERIODS) {
+        for work in core.parts.workers(&PERIODS).into_iter().chain(plain.workers(&PERIODS)) {
             workers.spawn(running.process.confine(work.turn(core.stop.clone())));
         }
         tokio::select! {
@@ -223,12 +240,27 @@ impl SimNode {
         ExecutorsDoor::new(messages, keys.ring().await, keys.clone(), settings::REQUESTS_PER_SECOND)
     }
 
-    async fn join(&self) -> StoreResult<NodeCore<SimStore>> {
+    /// As `node.rs` of the product puts it together.
+    fn plain_wire(&self) -> PlainWire<SimStore> {
+        let NodeParts { clock, store, peers, trace, keys, ring, .. } = &self.parts;
+        PlainWire::over(PlainWays {
+            door: Arc::new(SimRunDoor { peers: peers.clone(), clock: clock.clone(), trace: trace.clone() }),
+            carrier: Arc::new(SimCarrier(peers.clone())),
+            keys: ring.clone(),
+            key_store: keys.clone(),
+            addresses: AddressRule::new(&[]),
+            clock: clock.clone(),
+            store: store.clone(),
+        })
+    }
+
+    async fn join(&self, plain: &PlainWire<SimStore>) -> StoreResult<NodeCore<SimStore>> {
         let NodeParts { index, clock, store, transport, shape, .. } = &self.parts;
+        let wires = Wires { signed: transport.clone(), plain: plain.stand_in.clone() };
         let info = NodeInfo { name: format!("node-{index}"), ..NodeInfo::default() };
         clock.begin(store.as_ref()).await?;
         let settings = settings::engine(shape);
-        NodeCore::join(SimStore::clone(store), clock.clone(), transport.clone(), &info, settings).await
+        NodeCore::join(SimStore::clone(store), clock.clone(), Arc::new(wires), &info, settings).await
     }
 
     fn note(&self, text: impl AsRef<str>) {
@@ -245,6 +277,10 @@ async fn turn(pump: Arc<PumpCore<SimStore>>, running: Arc<Running>) {
 impl NodeServer for SimNode {
     async fn answer(&self, request: Request) -> Option<Answer> {
         let running = self.running.lock().unwrap().clone()?;
+        if let Some(message) = plain_message(&request) {
+            let door = running.plain_door.get()?.clone();
+            return running.process.spawn(async move { knock_plain(&door, message, &request).await }).await.ok()?;
+        }
         let door = running.door.get()?.clone();
         running.process.spawn(async move { knock(&door, request).await }).await.ok()
     }

@@ -1,5 +1,5 @@
 //! The product's defaults, save what makes a simulation shorter or a fault likelier: logs are written one minute ahead, in some
-//! seeds 20 s; executors stop what they run after 20 s without contact; nodes have little room in memory; the reaper looks at
+//! seeds 20 s; executors stop what they run after 20 s without contact; plain ones count as lost after 75 s; nodes have little room in memory; the reaper looks at
 //! 32 rows at a time; what is a day old is deleted.
 
 use carillon::dispatch::DispatchSettings;
@@ -8,6 +8,7 @@ use carillon::housekeeping::{HousekeepingSettings, StatisticsSettings};
 use carillon::outcome::ReaperSettings;
 use carillon::pregenerate::PregenerateSettings;
 use carillon::queue::LoaderSettings;
+use carillon::xxljob::InquirySettings;
 use carillon_protocol::ExecutorSettings;
 use carillon_simulation::Dice;
 
@@ -34,6 +35,10 @@ pub struct Shape {
     pub long_runs: bool,
     /// Whether it has tasks whose runs wait for each other on each executor, or are stopped when they take too long.
     pub turns: bool,
+    /// So many of the first tenant's executors are plain.
+    pub plain_executors: usize,
+    /// Whether the executors of the other tenants are.
+    pub plain_neighbours: bool,
 }
 
 impl Default for Shape {
@@ -49,6 +54,8 @@ impl Default for Shape {
             older_executor: None,
             long_runs: false,
             turns: false,
+            plain_executors: 0,
+            plain_neighbours: false,
         }
     }
 }
@@ -68,10 +75,16 @@ impl Shape {
             7 | 8 => 3,
             _ => dice.between("how many of many nodes", 4, 5),
         };
+        let own_executors = dice.between("how many executors", 2, 3);
+        let plain_executors = match dice.between("plain executors", 0, 19) {
+            0..=2 => own_executors,
+            3 => dice.between("how many of them", 1, own_executors - 1),
+            _ => 0,
+        };
         Self {
             nodes: nodes as usize,
             tenants: tenants as usize,
-            own_executors: dice.between("how many executors", 2, 3) as usize,
+            own_executors: own_executors as usize,
             capacity: if dice.happens("small queue", 150) {
                 dice.between("how small", 60, 150) as usize
             } else {
@@ -85,12 +98,24 @@ impl Shape {
                 .then(|| dice.between("which is of the release before", 0, 1) as usize),
             long_runs: dice.happens("long runs", 250),
             turns: dice.happens("turns on executors", 250),
+            plain_executors: plain_executors as usize,
+            plain_neighbours: dice.happens("neighbours have plain executors", 100),
         }
     }
 
     /// Executors of all tenants.
     pub fn executors(&self) -> usize {
         self.own_executors + self.tenants - 1
+    }
+
+    /// Whether the executor of that number is plain.
+    pub fn is_plain(&self, executor: usize) -> bool {
+        if executor < self.own_executors { executor < self.plain_executors } else { self.plain_neighbours }
+    }
+
+    /// Whether any is.
+    pub fn has_plain(&self) -> bool {
+        (0..self.executors()).any(|executor| self.is_plain(executor))
     }
 
     /// Whether nodes have less room than bursts need.
@@ -135,7 +160,23 @@ pub const LOADER_MS: i64 = 5_000;
 
 /// Who is silent for so long has stopped what it ran, ms.
 pub const ABANDON_AFTER_MS: i64 = 20_000;
+
+/// What a silent plain executor had, and what may have been stopped or covered on an idle one, is lost after this long, ms.
+pub const PLAIN_LOST_AFTER_MS: i64 = 75_000;
+
 const ACCEPT_WINDOW_MS: i64 = 3_000;
+
+/// A plain executor that has been idle for so long has told what it had to tell, ms.
+const PLAIN_PATIENCE_MS: i64 = 40_000;
+
+/// Those of the inquiry.
+pub fn inquiry() -> InquirySettings {
+    InquirySettings {
+        accept_window_ms: ACCEPT_WINDOW_MS,
+        patience_ms: PLAIN_PATIENCE_MS,
+        lost_after_ms: PLAIN_LOST_AFTER_MS,
+    }
+}
 const WAITING_MS: i64 = 200;
 
 /// Messages that the holders of a key may send, of each class.
@@ -160,7 +201,7 @@ pub fn engine(shape: &Shape) -> EngineSettings {
             accept_window_ms: ACCEPT_WINDOW_MS,
             offline_after_ms: OFFLINE_AFTER_MS,
             abandon_after_ms: ABANDON_AFTER_MS,
-            plain_lost_after_ms: 600_000,
+            plain_lost_after_ms: PLAIN_LOST_AFTER_MS,
             kept_going_ms: 2 * OFFLINE_AFTER_MS,
             misfire_after_ms,
             // Fewer than run at once after a burst: what is lost must be found behind what is well.

@@ -4,7 +4,7 @@ use crate::faults::{self, Fault, Planned, SWITCH_OVER_MS};
 use crate::node::{Leaves, NodeParts, SimNode, SimParts};
 use crate::operations::{self, Done, Effect, Intended, KnownBound};
 use crate::promises::READ_IN_TROUBLE_MS;
-use crate::settings::Shape;
+use crate::settings::{PLAIN_LOST_AFTER_MS, Shape};
 use crate::tasks::{self, Answered};
 use carillon::auth::{AddressRule, KeyRing};
 use carillon::dispatch::TransportParts;
@@ -18,8 +18,8 @@ use carillon_simulation::random::SeededRandom;
 use carillon_simulation::store::LogRow;
 use carillon_simulation::store::admin::new_task;
 use carillon_simulation::{
-    Dice, Endpoint, Gate, Ledger, MachineTime, Net, SimCarrier, SimClock, SimExecutor, SimStore, SimTime, SimTransport,
-    Trace,
+    Dice, Endpoint, Gate, Ledger, Machine, MachineTime, Net, Peers, PlainExecutor, SimCarrier, SimClock, SimExecutor,
+    SimStore, SimTime, SimTransport, Trace,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, Weak};
@@ -36,6 +36,13 @@ pub const MENDED_AT_MS: i64 = 85_000;
 
 /// Then the tasks go on undisturbed for so long, ms.
 const CALM_MS: i64 = 55_000;
+
+/// The same where executors are plain: what one of them has lost is found by asking it, which takes long, ms.
+const CALM_WITH_PLAIN_MS: i64 = CALM_MS + PLAIN_LOST_AFTER_MS;
+
+fn calm_ms(shape: &Shape) -> i64 {
+    if shape.has_plain() { CALM_WITH_PLAIN_MS } else { CALM_MS }
+}
 
 /// A row that was due so long after the end of faults has moved on, ms.
 const STUCK_AFTER_MS: i64 = 5_000;
@@ -100,8 +107,15 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    fn key(&self) -> AppKey {
-        AppKey { owner: self.owner, tenant: self.name.clone(), app: APP.to_owned() }
+    /// What its executors sign with, or the token of plain ones.
+    fn key(&self, is_token: bool) -> AppKey {
+        AppKey { owner: self.owner, tenant: self.name.clone(), app: APP.to_owned(), is_token }
+    }
+
+    /// Its door for plain executors is closed if it has none.
+    fn keys(&self, shape: &Shape) -> Vec<AppKey> {
+        let has_plain = self.executors.iter().any(|index| shape.is_plain(*index));
+        [false, true].into_iter().filter(|is_token| !is_token || has_plain).map(|is_token| self.key(is_token)).collect()
     }
 }
 
@@ -115,7 +129,7 @@ pub struct World {
     /// The database past every gate.
     pub store: SimStore,
     pub nodes: Vec<Arc<SimNode>>,
-    pub executors: Vec<Arc<SimExecutor>>,
+    pub executors: Vec<Machine>,
     /// How much there is of everything.
     pub shape: Shape,
     /// Who has tasks.
@@ -163,7 +177,7 @@ impl Ground {
     }
 
     /// Everyone's executors, the first tenant's first.
-    fn executors(&self, tenants: &[Tenant]) -> Vec<Arc<SimExecutor>> {
+    fn executors(&self, tenants: &[Tenant]) -> Vec<Machine> {
         let machine = |index: usize, tenant: &Tenant| MachineParts {
             time: self.time.clone(),
             dice: self.dice.clone(),
@@ -171,24 +185,22 @@ impl Ground {
             trace: self.trace.clone(),
             ledger: self.ledger.clone(),
             handlers: ["quick", "slow", "steady", "flaky", "long"].map(str::to_owned).to_vec(),
-            key: tenant.key(),
+            key: tenant.key(self.shape.is_plain(index)),
             is_older: self.shape.older_executor == Some(index),
         };
-        let executor =
-            |index: usize, of| SimExecutor::new(index, self.lag(&format!("executor {index}")), machine(index, of));
+        let executor = |index: usize, of| {
+            if self.shape.is_plain(index) {
+                return Machine::Plain(PlainExecutor::new(index, machine(index, of), self.store.clone()));
+            }
+            Machine::Sdk(SimExecutor::new(index, self.lag(&format!("executor {index}")), machine(index, of)))
+        };
         tenants.iter().flat_map(|of| of.executors.iter().map(move |index| executor(*index, of))).collect()
     }
 
-    fn node(
-        &self,
-        index: usize,
-        executors: &[Arc<SimExecutor>],
-        (keys, ring): (&Arc<AppKeys>, &Arc<KeyRing>),
-    ) -> Arc<SimNode> {
+    fn node(&self, index: usize, executors: &[Machine], (keys, ring): (&Arc<AppKeys>, &Arc<KeyRing>)) -> Arc<SimNode> {
         let gate = Gate::new(format!("node {index}"), self.time.clone(), self.dice.clone());
         let clock = Arc::new(self.clock(&format!("node {index}")));
-        let carrier =
-            SimCarrier { node: index, gate: gate.clone(), net: self.net.clone(), executors: executors.to_vec() };
+        let peers = Peers { node: index, gate: gate.clone(), net: self.net.clone(), executors: executors.to_vec() };
         let parts = TransportParts {
             keys: ring.clone(),
             key_store: keys.clone(),
@@ -201,7 +213,9 @@ impl Ground {
             shape: self.shape.clone(),
             clock,
             store: Arc::new(self.store.through(gate.clone())),
-            transport: Arc::new(SimTransport::over(carrier, parts)),
+            transport: Arc::new(SimTransport::over(SimCarrier(peers.clone()), parts)),
+            peers,
+            ring: ring.clone(),
             gate,
             trace: self.trace.clone(),
             keys: keys.clone(),
@@ -246,7 +260,7 @@ impl World {
         for index in 0..ground.shape.tenants {
             tenants.push(ground.tenant(index).await);
         }
-        let keys = Arc::new(AppKeys(tenants.iter().map(Tenant::key).collect()));
+        let keys = Arc::new(AppKeys(tenants.iter().flat_map(|tenant| tenant.keys(&ground.shape)).collect()));
         let executors = ground.executors(&tenants);
         let ring = keys.ring().await;
         let node = |index| ground.node(index, &executors, (&keys, &ring));
@@ -300,7 +314,7 @@ impl World {
     /// A whole story: faults, calm, a stop of every task, and whatever follows.
     pub async fn run(self: &Arc<Self>) {
         self.nodes.iter().for_each(SimNode::start);
-        self.executors.iter().for_each(SimExecutor::start);
+        self.executors.iter().for_each(Machine::start);
         operations::begin(self, &self.operations);
         for planned in self.faults.clone() {
             let world = self.clone();
@@ -308,7 +322,7 @@ impl World {
         }
         self.pass(MENDED_AT_MS).await;
         self.mend();
-        self.pass(CALM_MS).await;
+        self.pass(calm_ms(&self.shape)).await;
         self.look_for_stuck_rows();
         self.look_for_what_stands_still();
         self.look_for_ghosts().await;
@@ -520,13 +534,13 @@ impl World {
             node.gate().mend();
             node.start();
         }
-        self.executors.iter().for_each(SimExecutor::start);
+        self.executors.iter().for_each(Machine::start);
     }
 
     /// A row that should have moved on in the calm: the stop that follows would hide it.
     fn look_for_stuck_rows(&self) {
         let now = self.time.database_ms();
-        let since = now - CALM_MS + STUCK_AFTER_MS;
+        let since = now - calm_ms(&self.shape) + STUCK_AFTER_MS;
         let turns_since = self.time.now_ms() - TURN_WITHIN_MS;
         let starts = self.ledger.starts();
         let ended: BTreeMap<RunKey, i64> = self.ledger.stops().into_iter().map(|stop| (stop.key, stop.at)).collect();

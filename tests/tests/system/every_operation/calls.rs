@@ -217,6 +217,12 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
             let item = json!({ "task": place.task(api).await.to_string(), "origin": origin });
             with(about(&[&tenant]), json!({ "items": [item] }))
         }
+        "import_runs" => {
+            let at = now_ms() - 86_400_000;
+            let task = place.task(api).await.to_string();
+            let item = json!({ "task": task, "fire_time": at, "finished_at": at, "end": "succeeded" });
+            with(about(&[&tenant]), json!({ "items": [item] }))
+        }
         "edit_quotas" => with(about(&[&tenant]), json!({ "max_tasks": 100_000 })),
         "add_window" => with(about(&[&tenant]), upcoming_window()),
         "drop_window" => about(&[&tenant, &place.window(api).await]),

@@ -13,13 +13,7 @@ use crate::domain::import::{Effect, Uncarried};
 use crate::domain::task::TaskSpec;
 use crate::domain::xxljob::{BEAN, ForeignJob, beside_a_namesake, spec_of, spec_onto};
 use crate::domain::{Action, Owner, TaskId};
-use crate::store::{Activity, JobNumberStore as _, JobWords};
-
-/// Longest author, characters.
-const AUTHOR_CHARS_MAX: usize = 64;
-
-/// Longest list of addresses for alarms, characters.
-const ALARM_EMAIL_CHARS_MAX: usize = 255;
+use crate::store::{ALARM_EMAIL_CHARS_MAX, AUTHOR_CHARS_MAX, Activity, JobNumberStore as _, JobWords};
 
 /// Texts without which a job is refused.
 const REQUIRED: [&str; 6] =

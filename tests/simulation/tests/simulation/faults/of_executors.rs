@@ -1,7 +1,7 @@
 //! What goes wrong with executors: processes, disks and clocks of theirs, as the SDK itself meets them.
 
 use crate::world::World;
-use carillon_simulation::{Dice, SimExecutor};
+use carillon_simulation::{Dice, Machine, PlainExecutor, SimExecutor};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,34 +64,48 @@ pub fn choose(dice: &Dice, name: &str) -> Mishap {
 impl World {
     /// Something happens to an executor and is over after `down` ms.
     pub async fn befall(&self, executor: usize, mishap: &Mishap, down: i64) {
-        let executor = &self.executors[executor];
         let over = || tokio::time::sleep(Duration::from_millis(down as u64));
-        match mishap {
-            Mishap::Drain => {
-                executor.drain();
+        let machine = &self.executors[executor];
+        match (mishap, machine) {
+            (Mishap::Drain, _) => {
+                machine.drain();
                 over().await;
-                ended(executor).await;
+                ended(machine).await;
+                machine.start();
             }
-            Mishap::LeavesUnheard => {
-                self.net.swallow_results(executor.index(), self.time.now_ms() + down);
-                executor.drain();
-                ended(executor).await;
+            (Mishap::LeavesUnheard, _) => {
+                self.net.swallow_results(machine.index(), self.time.now_ms() + down);
+                machine.drain();
+                ended(machine).await;
+                machine.start();
             }
+            (Mishap::Freeze, _) => machine.pause(self.time.now_ms() + down),
+            (_, Machine::Sdk(executor)) => self.befall_sdk(executor, mishap, down).await,
+            (_, Machine::Plain(executor)) => befall_plain(executor, mishap, down).await,
+        }
+    }
+
+    async fn befall_sdk(&self, executor: &Arc<SimExecutor>, mishap: &Mishap, down: i64) {
+        let over = || tokio::time::sleep(Duration::from_millis(down as u64));
+        let restart = || {
+            executor.kill();
+            executor.start();
+        };
+        match mishap {
             Mishap::Busy { held_max } => {
                 executor.limit(ROOM.0, *held_max);
-                restart(executor);
+                restart();
                 over().await;
                 executor.limit(ROOM.0, ROOM.1);
                 executor.kill();
             }
             Mishap::Lacks { unsaid } => {
                 executor.lack(&LACKING, *unsaid);
-                restart(executor);
+                restart();
                 over().await;
                 executor.lack(&[], false);
                 executor.kill();
             }
-            Mishap::Freeze => return executor.pause(self.time.now_ms() + down),
             Mishap::PowerLoss => {
                 executor.lose_power();
                 over().await;
@@ -115,20 +129,38 @@ impl World {
                 executor.clock().drift(*ppm);
                 return executor.clock().set_wall(WALL_AHEAD_US);
             }
+            // They befall any executor.
+            Mishap::Drain | Mishap::LeavesUnheard | Mishap::Freeze => return,
         }
         executor.start();
     }
 }
 
-async fn ended(executor: &SimExecutor) {
+/// It keeps no journal, goes by no clock and takes whatever comes: most of what happens to it is that it dies.
+async fn befall_plain(executor: &Arc<PlainExecutor>, mishap: &Mishap, down: i64) {
+    let over = || tokio::time::sleep(Duration::from_millis(down as u64));
+    match mishap {
+        Mishap::Drift { .. } | Mishap::DiskFull => return,
+        Mishap::Lacks { .. } => {
+            executor.lack(&LACKING);
+            executor.kill();
+            executor.start();
+            over().await;
+            executor.lack(&[]);
+            executor.kill();
+        }
+        _ => {
+            executor.kill();
+            over().await;
+        }
+    }
+    executor.start();
+}
+
+async fn ended(executor: &Machine) {
     while executor.is_running() {
         tokio::time::sleep(LOOK).await;
     }
-}
-
-fn restart(executor: &Arc<SimExecutor>) {
-    executor.kill();
-    executor.start();
 }
 
 impl fmt::Display for Mishap {

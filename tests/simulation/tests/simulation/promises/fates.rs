@@ -162,6 +162,11 @@ impl Evidence<'_> {
         if by_itself || by_change || goes_on || row.run.is_parent() {
             return;
         }
+        if end.reason == Reason::GivenBack
+            && self.waited_behind_one_that_was_stopped(log, attempt, row.run.task_id, end.at)
+        {
+            return;
+        }
         if self.is_calm_for(row.run.tenant_id, from - BEFORE_MS, end.at) {
             let detail = format!("attempt {attempt} of task {}, {from} to {}: {end:?}", row.run.task_id, end.at);
             self.breaks("P2 no attempt is given up without need", Some(log), detail);

@@ -9,6 +9,7 @@ mod memory;
 mod missed;
 mod named;
 mod operations;
+mod plain;
 mod punctuality;
 mod results;
 mod sleepers;
@@ -161,6 +162,7 @@ impl Evidence<'_> {
         self.runs_reported_unstarted_never_start();
         self.at_most_once_is_once();
         self.acknowledged_results_stay();
+        self.what_plain_executors_told_is_committed();
         self.no_result_is_lost();
         self.old_definitions_start_nothing();
         self.only_what_must_be_is_named();
@@ -365,6 +367,7 @@ impl Evidence<'_> {
                     self.breaks("P4 an old attempt does not start after a new one", Some(LogId(key.0)), detail);
                 } else if self.stops.get(&earlier.key).is_none_or(|stop| stop.at > later.at)
                     && !self.was_asleep(earlier.key, later.at)
+                    && !self.was_unheard(earlier.key, later.at)
                 {
                     let detail = format!("attempt {attempt} ran when {} started at {}", key.1, later.at);
                     self.breaks("P4 attempts do not run side by side", Some(LogId(key.0)), detail);
@@ -389,7 +392,7 @@ impl Evidence<'_> {
             }
             let dead = matches!(end.reason, Reason::OutcomeUnknown | Reason::Abandoned);
             let running = self.stops.get(&key).is_none_or(|stop| stop.at > end.at) || start.at > end.at;
-            if dead && running && !self.was_asleep(key, end.at) {
+            if dead && running && !self.was_asleep(key, end.at) && !self.was_unheard(key, end.at) {
                 let detail = format!("attempt {attempt} was called dead at {} but ran: {start:?}", end.at);
                 self.breaks("P4 what is called dead does not run", Some(log), detail);
             }

@@ -2,7 +2,7 @@
 //! was changed just then, or as many runs went on as may.
 
 use super::turns::{Going, bound_of, takes_turns_on_executors};
-use super::{CLOCKS_MS, Evidence, READ_IN_TROUBLE_MS, READ_MS};
+use super::{CLOCKS_MS, Evidence, READ_IN_TROUBLE_MS, READ_MS, plain};
 use crate::faults::{Fault, Planned};
 use crate::settings::{AHEAD_MS, HEARTBEAT_MS, OFFLINE_AFTER_MS};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
@@ -37,7 +37,8 @@ impl Evidence<'_> {
         for start in starts {
             let Some(run) = self.state.logs.get(&LogId(start.key.0)).map(|row| &row.run) else { continue };
             let spec = &self.state.tasks[&start.task].view.spec;
-            let due_at = self.due_at(&start);
+            let due_at = self.free_since(&start, self.due_at(&start));
+            let is_held = !self.has_plain(run.tenant_id);
             // How soon its turn comes on an executor is not judged.
             if run.trigger == Trigger::Manual
                 || takes_turns_on_executors(spec)
@@ -61,9 +62,9 @@ impl Evidence<'_> {
             }
             if self.is_calm_for(run.tenant_id, self.in_memory_from(start.due_time, due_at), until) {
                 self.breaks("P3 a fire with no fault near it starts on time", Some(run.id), detail);
-            } else if !is_bounded && self.lies_with_its_executor_while_the_database_is_away(&start) {
+            } else if is_held && !is_bounded && self.lies_with_its_executor_while_the_database_is_away(&start) {
                 self.breaks(HELD, Some(run.id), detail);
-            } else if allowed == ON_TIME_MS && !is_bounded && self.only_one_node_dies(&start) {
+            } else if is_held && allowed == ON_TIME_MS && !is_bounded && self.only_one_node_dies(&start) {
                 self.breaks("P10 the death of a node makes no fire late", Some(run.id), detail);
             }
         }
@@ -72,10 +73,11 @@ impl Evidence<'_> {
     /// P3. A run that lies with its executor for longer than the lead keeps its permit and its place there from others, and an edit
     /// may reach it no more.
     pub fn nothing_is_sent_before_its_lead(&mut self) {
-        let lead_ms = self.world.shape.lead_ms + CLOCKS_MS;
         for ((log, attempt), mark) in self.state.dispatch_marks.clone() {
             let Some(run) = self.state.logs.get(&log).map(|row| &row.run) else { continue };
-            let due = run.fire_time - lead_ms;
+            let is_plain = self.is_plain_executor(mark.executor_id);
+            let lead_ms = if is_plain { plain::LEAD_MS } else { self.world.shape.lead_ms };
+            let due = run.fire_time - lead_ms - CLOCKS_MS;
             let is_set = |planned: &Planned| matches!(planned.fault, Fault::ClockSet { .. });
             let is_read = self.disturbances(mark.at - READ_IN_TROUBLE_MS, mark.at).all(is_set);
             let read_ms = if is_read { READ_MS } else { READ_IN_TROUBLE_MS };

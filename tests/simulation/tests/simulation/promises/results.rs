@@ -2,7 +2,7 @@
 //! heard. Nodes may give an attempt up only where its process is gone or was not heard for as long as they wait.
 
 use super::Evidence;
-use crate::settings::ABANDON_AFTER_MS;
+use crate::settings::{ABANDON_AFTER_MS, PLAIN_LOST_AFTER_MS};
 use carillon::domain::{LogId, Reason, Status};
 use carillon_protocol::RunStatus;
 use carillon_simulation::executor::{OfMachine, Start, Stop, Stopped};
@@ -22,7 +22,8 @@ impl Evidence<'_> {
             let until = end.map_or(i64::MAX, |end| end.at).max(stop.at);
             let is_gone = gone.iter().any(|one| one.machine == start.machine && (start.at..=until).contains(&one.at));
             let silent = longest_silence(&contacts, &start, until);
-            if !is_gone && silent < ABANDON_AFTER_MS {
+            let patience = if self.is_plain(start.machine) { PLAIN_LOST_AFTER_MS } else { ABANDON_AFTER_MS };
+            if !is_gone && silent < patience && !self.was_untold(key, stop.at, until) {
                 let detail = format!(
                     "{:?} at {} of a process that lived and was not silent for more than {silent} ms; the row says {end:?}",
                     stop.how, stop.at

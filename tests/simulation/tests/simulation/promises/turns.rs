@@ -81,7 +81,8 @@ impl<'a> Evidence<'a> {
                 self.at_most(bound, &runs, "P11 no more runs of a task at once than allowed");
             }
             if takes_turns_on_executors(&view.spec) {
-                for runs in self.by_machine(runs) {
+                for mut runs in self.by_machine(runs) {
+                    runs.retain(|run| !self.is_off_the_list(run.key));
                     self.at_most(1, &runs, "P11 no more runs of a task at once on an executor than allowed");
                 }
             }
