@@ -47,10 +47,15 @@ pub struct World {
 impl World {
     /// Over the model.
     pub async fn model() -> Self {
+        Self::model_with_store().await.0
+    }
+
+    /// Over the model, and the store itself.
+    pub async fn model_with_store() -> (Self, ModelStore) {
         let time = SimTime::from(carillon_tests::now_us());
-        let store = ModelStore::new(time.clone(), Trace::new(time));
-        let store = Arc::new(store);
-        Self::over([store.clone(), store.clone()], [store.clone(), store]).await
+        let model = ModelStore::new(time.clone(), Trace::new(time));
+        let store = Arc::new(model.clone());
+        (Self::over([store.clone(), store.clone()], [store.clone(), store]).await, model)
     }
 
     /// Over a fresh database.

@@ -65,6 +65,23 @@ macro_rules! databases {
     };
 }
 
+/// The same with the store itself, and the model.
+macro_rules! stores {
+    ($($case:ident),+ $(,)?) => {
+        $(mod $case {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn model() {
+                let (world, store) = crate::fixture::World::model_with_store().await;
+                super::$case(world, store).await;
+            }
+
+            databases!(@one $case sqlite Sqlite);
+            databases!(@one $case mariadb MariaDb);
+            databases!(@one $case postgres Postgres);
+        })+
+    };
+}
+
 /// Cases of what lies between a node and a database server, which SQLite has not; each makes its own database.
 macro_rules! servers {
     ($($case:ident),+ $(,)?) => {

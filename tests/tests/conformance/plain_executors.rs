@@ -4,12 +4,12 @@ use crate::fixture::World;
 use carillon::domain::NodeId;
 use carillon::domain::{AppId, ExecutorId, LogId, Owner, TaskId, TenantId};
 use carillon::store::{
-    Announced, AnnouncedBy, Announcement, ExecutorHeartbeat, ExecutorStore as _, HeartbeatVerdict, JobNumberStore as _,
-    NumberedAttempt, PlainExecutorStore as _, SignedHeartbeat, SqlStore,
+    Announced, AnnouncedBy, Announcement, ExecutorHeartbeat, ExecutorStore, HeartbeatVerdict, JobNumberStore,
+    NumberedAttempt, PlainExecutorStore, SignedHeartbeat,
 };
 use std::collections::{BTreeSet, HashMap};
 
-databases!(
+stores!(
     an_announcement_makes_an_executor_that_has_every_handler,
     announced_at_once_by_two_nodes_it_is_one,
     who_is_withdrawn_comes_back_as_the_same,
@@ -20,6 +20,11 @@ databases!(
     numbers_of_an_app_come_together,
     later_attempts_have_numbers_of_their_own,
 );
+
+/// What is asked of a store here.
+trait PlainStore: ExecutorStore + PlainExecutorStore + JobNumberStore {}
+
+impl<T: ExecutorStore + PlainExecutorStore + JobNumberStore> PlainStore for T {}
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -35,11 +40,11 @@ fn announcement<'a>(world: &World, address: &'a str) -> Announcement<'a> {
     }
 }
 
-async fn announce(world: &World, store: &SqlStore, address: &str) -> ExecutorId {
+async fn announce(world: &World, store: &impl PlainStore, address: &str) -> ExecutorId {
     store.announce(&announcement(world, address), &|| world.id(), world.now).await.unwrap()
 }
 
-async fn online(store: &SqlStore) -> Vec<(ExecutorId, bool)> {
+async fn online(store: &impl PlainStore) -> Vec<(ExecutorId, bool)> {
     let mut online: Vec<_> = store.executors(0).await.unwrap().into_iter().map(|one| (one.id, one.plain)).collect();
     online.sort_unstable();
     online
@@ -49,7 +54,7 @@ fn ids(announced: &[Announced]) -> Vec<ExecutorId> {
     announced.iter().map(|one| one.id).collect()
 }
 
-async fn an_announcement_makes_an_executor_that_has_every_handler(world: World, store: SqlStore) {
+async fn an_announcement_makes_an_executor_that_has_every_handler(world: World, store: impl PlainStore) {
     let id = announce(&world, &store, "http://10.0.0.7:9999").await;
     assert_eq!(announce(&world, &store, "http://10.0.0.7:9999").await, id, "again and again");
     let executor = store.executors(0).await.unwrap().remove(0);
@@ -84,7 +89,7 @@ async fn an_announcement_makes_an_executor_that_has_every_handler(world: World, 
     assert_eq!(store.beats(&[beat(world.now)]).await.unwrap(), [HeartbeatVerdict::Outdated]);
 }
 
-async fn announced_at_once_by_two_nodes_it_is_one(world: World, store: SqlStore) {
+async fn announced_at_once_by_two_nodes_it_is_one(world: World, store: impl PlainStore) {
     for number in 0..10 {
         let address = format!("http://10.0.0.7:{}", 9_000 + number);
         let (one, other) = tokio::join!(announce(&world, &store, &address), announce(&world, &store, &address));
@@ -93,7 +98,7 @@ async fn announced_at_once_by_two_nodes_it_is_one(world: World, store: SqlStore)
     assert_eq!(online(&store).await.len(), 10);
 }
 
-async fn who_is_withdrawn_comes_back_as_the_same(world: World, store: SqlStore) {
+async fn who_is_withdrawn_comes_back_as_the_same(world: World, store: impl PlainStore) {
     let id = announce(&world, &store, "http://10.0.0.7:9999").await;
     let stranger = Owner { tenant_id: TenantId(world.owner.tenant_id.0 + 1), ..world.owner };
     assert_eq!(store.withdraw(stranger, "http://10.0.0.7:9999", world.now).await.unwrap(), None);
@@ -106,7 +111,7 @@ async fn who_is_withdrawn_comes_back_as_the_same(world: World, store: SqlStore) 
     assert_eq!(online(&store).await, [(id, true)]);
 }
 
-async fn announcements_end(world: World, store: SqlStore) {
+async fn announcements_end(world: World, store: impl PlainStore) {
     let id = announce(&world, &store, "http://10.0.0.7:9999").await;
     let fixed = Announcement { by: AnnouncedBy::Fixed, until: 0, ..announcement(&world, "http://10.0.0.8:9999") };
     let fixed = store.announce(&fixed, &|| world.id(), world.now).await.unwrap();
@@ -116,7 +121,7 @@ async fn announcements_end(world: World, store: SqlStore) {
     assert_eq!(announce(&world, &store, "http://10.0.0.7:9999").await, id);
 }
 
-async fn another_apps_address_is_another_executor(world: World, store: SqlStore) {
+async fn another_apps_address_is_another_executor(world: World, store: impl PlainStore) {
     let id = announce(&world, &store, "http://10.0.0.7:9999").await;
     let owner = Owner { app_id: AppId(world.owner.app_id.0 + 1), ..world.owner };
     let other = Announcement { owner, ..announcement(&world, "http://10.0.0.7:9999") };
@@ -126,7 +131,7 @@ async fn another_apps_address_is_another_executor(world: World, store: SqlStore)
     assert_eq!(online(&store).await, [(id, true)]);
 }
 
-async fn tasks_are_numbered_once_within_their_tenant(world: World, store: SqlStore) {
+async fn tasks_are_numbered_once_within_their_tenant(world: World, store: impl PlainStore) {
     let owner = world.owner;
     let numbered = async |owner: Owner, tasks: &[i64]| {
         let tasks: Vec<TaskId> = tasks.iter().map(|id| TaskId(*id)).collect();
@@ -142,7 +147,7 @@ async fn tasks_are_numbered_once_within_their_tenant(world: World, store: SqlSto
     assert!(store.job_numbers(owner, &[]).await.unwrap().is_empty());
 }
 
-async fn numbers_that_are_asked_for_at_once_differ(world: World, store: SqlStore) {
+async fn numbers_that_are_asked_for_at_once_differ(world: World, store: impl PlainStore) {
     let mine: Vec<TaskId> = (1..40).map(TaskId).collect();
     let theirs: Vec<TaskId> = (20..60).map(TaskId).collect();
     let (mine, theirs) = tokio::join!(store.job_numbers(world.owner, &mine), store.job_numbers(world.owner, &theirs));
@@ -152,7 +157,7 @@ async fn numbers_that_are_asked_for_at_once_differ(world: World, store: SqlStore
     assert_eq!(all.values().copied().collect::<BTreeSet<i32>>().len(), all.len());
 }
 
-async fn numbers_of_an_app_come_together(world: World, store: SqlStore) {
+async fn numbers_of_an_app_come_together(world: World, store: impl PlainStore) {
     let mut tasks = Vec::new();
     for name in ["a", "b", "c", "d"] {
         tasks.push(world.stopped(&World::every_second(name)).await.id);
@@ -171,7 +176,7 @@ async fn numbers_of_an_app_come_together(world: World, store: SqlStore) {
     }
 }
 
-async fn later_attempts_have_numbers_of_their_own(world: World, store: SqlStore) {
+async fn later_attempts_have_numbers_of_their_own(world: World, store: impl PlainStore) {
     let attempt = |log, attempt| NumberedAttempt { owner: world.owner, log: LogId(log), attempt };
     // The first that is made is in use each time.
     let numbers = |tried: usize| [7, 8, 9][tried];
