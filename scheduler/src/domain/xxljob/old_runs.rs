@@ -40,10 +40,11 @@ impl OldRuns {
         self.last.insert(log.job_id, (second, number));
         let end = self.end(log, second)?;
         let message = if end == RunEnd::NotSent { &log.trigger_msg } else { &log.handle_msg };
+        let fire_time = second + number;
         Some(ImportRun {
             origin: origin(&self.source, log.job_id),
-            fire_time: second + number,
-            finished_at: log.handle_time.unwrap_or(second).max(second),
+            fire_time,
+            finished_at: log.handle_time.unwrap_or(fire_time).max(fire_time),
             end,
             message: plain(message),
         })
@@ -126,6 +127,9 @@ mod tests {
         let of = |job: i64, ms| Some((format!("old#{job}"), ms));
         assert_eq!([at(7, SECOND), at(8, SECOND), at(7, SECOND)], [of(7, 0), of(8, 0), of(7, 1)]);
         assert_eq!([at(7, SECOND + 1_000), at(8, SECOND)], [of(7, 1_000), of(8, 1)]);
+        let at_once = ForeignLog { job_id: 8, handle_time: Some(SECOND), ..log(200, 200) };
+        let run = runs.read(&at_once).unwrap();
+        assert_eq!((run.fire_time, run.finished_at), (SECOND + 2, SECOND + 2), "it does not end before it begins");
     }
 
     #[test]

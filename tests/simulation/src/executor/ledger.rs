@@ -2,6 +2,7 @@
 
 use carillon::domain::TaskId;
 use carillon_protocol::{RunKey, RunStatus, Verdict};
+use std::collections::HashSet;
 use std::sync::Mutex;
 
 /// A handler was entered.
@@ -85,6 +86,7 @@ pub struct Ledger {
     told: Mutex<Vec<Told>>,
     contacts: Mutex<Vec<OfMachine>>,
     ends: Mutex<Vec<OfMachine>>,
+    off_the_list: Mutex<HashSet<RunKey>>,
 }
 
 impl Ledger {
@@ -102,6 +104,16 @@ impl Ledger {
 
     pub(crate) fn told(&self, told: Told) {
         self.told.lock().unwrap().push(told);
+    }
+
+    /// A plain executor that was told to stop a run, or to cover it, does not count it any more, while its handler comes to its end.
+    pub(crate) fn taken_off_the_list(&self, key: RunKey) {
+        self.off_the_list.lock().unwrap().insert(key);
+    }
+
+    /// Whether it was taken off.
+    pub fn is_off_the_list(&self, key: RunKey) -> bool {
+        self.off_the_list.lock().unwrap().contains(&key)
     }
 
     /// A node has acknowledged a heartbeat, or has asked a plain executor for a sign of life.

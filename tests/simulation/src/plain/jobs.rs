@@ -112,6 +112,9 @@ impl JobThread {
         let (status, code, message) = tokio::select! {
             biased;
             () = self.stop.cancelled() => {
+                if let Some(key) = job.key {
+                    place.parts.ledger.taken_off_the_list(key);
+                }
                 tokio::time::sleep(stopping_takes(&place.parts.dice, fate_of)).await;
                 (RunStatus::Cancelled, 500, format!("{} [job running, killed]", self.why()))
             }

@@ -5,7 +5,7 @@ use super::Evidence;
 use crate::settings::PLAIN_LOST_AFTER_MS;
 use carillon::domain::{ExecutorId, LogId, Status, TaskId, TenantId};
 use carillon_protocol::{RunKey, RunStatus};
-use carillon_simulation::executor::{OfMachine, Start, Stopped};
+use carillon_simulation::executor::{OfMachine, Start};
 
 /// What may go to a plain executor waits until so long before it is due, ms.
 pub(super) const LEAD_MS: i64 = 200;
@@ -85,9 +85,7 @@ impl Evidence<'_> {
     /// Whether a plain executor took this attempt off its list, because it was told to stop the task, or to cover it: another run
     /// may go beside it until its handler has ended.
     pub fn is_off_the_list(&self, key: RunKey) -> bool {
-        let machine = self.starts.get(&key).map(|starts| starts[0].machine);
-        let is_stopped = self.stops.get(&key).is_some_and(|stop| stop.how == Stopped::Ended(RunStatus::Cancelled));
-        machine.is_some_and(|machine| self.is_plain(machine)) && is_stopped
+        self.world.ledger.is_off_the_list(key)
     }
 
     /// Whether what waited on a plain executor was given back because another run of its task was stopped there.
