@@ -1,6 +1,6 @@
 //! Who takes each run of a batch.
 
-use super::dispatcher::{Dispatcher, Failed};
+use super::dispatcher::{Dispatcher, Failed, PLAIN_LEAD_MS};
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
 use crate::domain::routing::{Choice, Chooser, Executors, Known, Probe, ProbeAnswer, Request, Routing, Uses};
 use crate::domain::{AppId, Executor, ExecutorId, Reason, Run, Status, TaskId, TenantId, Transition};
@@ -42,8 +42,20 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
             routed.extend(self.broadcast(outgoing, &executors).await);
         }
         self.note(chooser).await;
+        let (early, routed) = self.too_early(routed);
+        unrouted.extend(early.into_iter().map(|early| UnroutedRun::refused(early.outgoing)));
         self.no_executor_took(unrouted).await;
         Ok(routed)
+    }
+
+    /// Takes out what a plain executor would get before its time, as nobody knew when the batch began that it is one of the app's, or
+    /// as another one has refused the run. It is looked at again.
+    fn too_early(&self, routed: Vec<RoutedRun>) -> (Vec<RoutedRun>, Vec<RoutedRun>) {
+        let from = self.clock.now_ms() + PLAIN_LEAD_MS;
+        let is_early = |RoutedRun { outgoing, executor }: &RoutedRun| {
+            executor.plain && outgoing.run.due_time > from && outgoing.run.parent_id.is_none()
+        };
+        routed.into_iter().partition(is_early)
     }
 
     /// What routing remembers, as far as this batch asks for it.

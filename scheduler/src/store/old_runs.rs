@@ -18,13 +18,15 @@ const OLD_RUN: &[(&str, Kind)] = &[
 ];
 
 statements!(
+    // Looked for first: MariaDB counts rows that an upsert has left alone.
     OLD_RUNS_ADD = |d| format!(
         "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
          fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
          started_at, finished_at, reason, message, trigger_kind, seq, priority, stopping) SELECT v.n_id, t.tenant_id, \
          t.app_id, t.id, t.revision, 0, 0, 1, 0, v.n_fire_time, v.n_fire_time, v.n_status, 1, 1, 0, 0, 0, 0, 0, \
          v.n_fire_time, v.n_finished_at, v.n_reason, v.n_message, 'schedule', t.turn, t.priority, '' FROM {} task t ON t.id \
-         = v.n_task_id WHERE t.tenant_id = {{2}} {}",
+         = v.n_task_id WHERE t.tenant_id = {{2}} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.task_id = t.id AND \
+         l.fire_time = v.n_fire_time AND l.shard_index = 0) {}",
         d.batch(1, OLD_RUN),
         d.or_ignore("task_log", "task_id, fire_time, shard_index")
     ),

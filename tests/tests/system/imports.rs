@@ -336,9 +336,8 @@ async fn a_horace_comes_over_once(kind: Kind) {
     let mut found = 0;
     for there in &rows.tenants {
         let tenants = all(&api, "/tenants").await;
-        let named = format!("{} {}", there.name, there.tenant);
-        let is_it = |one: &&Value| named.contains(one["name"].as_str().unwrap());
-        let tenant = tenants.iter().find(is_it).unwrap_or_else(|| panic!("{named}: {tenants:?}"));
+        let is_it = |one: &&Value| one["description"].as_str().unwrap().starts_with(&there.name);
+        let tenant = tenants.iter().find(is_it).unwrap_or_else(|| panic!("{}: {tenants:?}", there.name));
         let mut tasks = all(&api, &format!("/tasks?tenant={}", tenant["name"].as_str().unwrap())).await;
         tasks.sort_by_key(|task| task["handler"].as_str().unwrap().to_owned());
         let of_tenant = rows.tasks.iter().filter(|task| task.tenant_id == there.id);

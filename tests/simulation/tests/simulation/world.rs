@@ -566,7 +566,17 @@ impl World {
             let open = |run: &&Run| !run.status.is_terminal() && !is_late(run);
             let parents: BTreeSet<LogId> =
                 state.logs.values().map(|row| &row.run).filter(open).map(|run| run.parent_id).collect();
-            let stuck = |row: &&LogRow| is_late(&row.run) && !waits(row.run.task_id) && !parents.contains(&row.run.id);
+            // A plain executor says whether it is busy with a task, not with which runs of it.
+            let plain: BTreeSet<&str> =
+                self.executors.iter().filter(|one| one.is_plain()).map(|one| one.address()).collect();
+            let with = |run: &Run| (run.status == Status::Dispatched).then_some((run.task_id, run.executor_id));
+            let is_hidden = |run: &Run| {
+                let of_plain = with(run).filter(|(_, id)| plain.contains(state.executor_address(*id).as_str()));
+                let beside = |row: &LogRow| row.run.id != run.id && with(&row.run) == of_plain;
+                of_plain.is_some() && state.logs.values().any(beside)
+            };
+            let is_stuck = |run: &Run| is_late(run) && !waits(run.task_id) && !parents.contains(&run.id);
+            let stuck = |row: &&LogRow| is_stuck(&row.run) && !is_hidden(&row.run);
             state.logs.values().filter(stuck).cloned().collect::<Vec<_>>()
         });
         self.stuck.lock().unwrap().extend(found);

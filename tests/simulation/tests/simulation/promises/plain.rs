@@ -3,7 +3,7 @@
 
 use super::Evidence;
 use crate::settings::PLAIN_LOST_AFTER_MS;
-use carillon::domain::{ExecutorId, LogId, Status, TaskId, TenantId};
+use carillon::domain::{ExecutorId, LogId, Run, Status, TaskId, TenantId};
 use carillon_protocol::{RunKey, RunStatus};
 use carillon_simulation::executor::{OfMachine, Start};
 
@@ -53,6 +53,23 @@ impl Evidence<'_> {
                 self.breaks("P5 an acknowledged result stays", Some(log), detail);
             }
         }
+    }
+
+    /// Whether a run had left for a plain executor in time, and waited there while the database's clock was set back.
+    pub fn waited_on_a_plain_executor(&self, start: &Start) -> bool {
+        let Some(mark) = self.state.dispatch_marks.get(&(LogId(start.key.0), start.key.1)) else { return false };
+        let sent_at = mark.at + LEAD_MS + NEXT_MS;
+        let known = sent_at + self.clock.most_ahead(mark.at, sent_at);
+        self.is_plain(start.machine) && sent_at < start.at && known >= start.due_time
+    }
+
+    /// Whether a run that covers others came to their plain executor later, though its own fire had been before: it goes by what comes.
+    pub fn came_later_to_a_plain_executor(&self, run: &Run, covered: &Run) -> bool {
+        let mark = |run: &Run| self.state.dispatch_marks.get(&(run.id, run.attempt));
+        let (Some(mark), Some(of_covered)) = (mark(run), mark(covered)) else { return false };
+        self.is_plain_executor(of_covered.executor_id)
+            && mark.executor_id == of_covered.executor_id
+            && mark.at >= of_covered.at
     }
 
     /// From when on a run could start where its task's runs go one after the other: when the one before it has ended.

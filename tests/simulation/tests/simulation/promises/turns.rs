@@ -166,7 +166,9 @@ impl<'a> Evidence<'a> {
                 // What a backfill takes up again had come before, too, when its schedule named it.
                 let is_revived = run.trigger == Trigger::Backfill && IdSource::made_at(run.id) < run.fire_time;
                 let is_late = (of_schedule && run.due_time > run.fire_time) || run.attempt > 1;
-                run.id != row.run.id && (has_come(came_at) || (is_revived && has_come(run.fire_time)) || is_late)
+                let came_later = self.came_later_to_a_plain_executor(run, &row.run);
+                let has_come = has_come(came_at) || (is_revived && has_come(run.fire_time));
+                run.id != row.run.id && (has_come || is_late || came_later)
             };
             if !self.rows_of(row.run.task_id).any(covers) {
                 let detail = format!("no later run of task {} had come at {}", row.run.task_id, row.finished_at);
