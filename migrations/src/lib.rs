@@ -29,6 +29,7 @@ mod m0014_rule_changes;
 mod m0015_phases;
 mod m0016_plain_executors;
 mod m0017_xxljob;
+mod m0020_discovery;
 mod schema;
 
 /// Steps, oldest first.
@@ -77,6 +78,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0015_phases::PHASES),
             Box::new(Additions { name: "m0016_plain_executors", tables: m0016_plain_executors::TABLES }),
             Box::new(Tables { name: "m0017_xxljob", tables: m0017_xxljob::TABLES }),
+            Box::new(Tables { name: "m0020_discovery", tables: m0020_discovery::TABLES }),
         ];
         steps.extend(FURTHER.get().into_iter().flat_map(|further| further()));
         steps

@@ -51,6 +51,12 @@ pub fn chaos_executor() -> Command {
     without_settings(bound(&built("CARILLON_CHAOS_BIN", "examples/chaos", how), None))
 }
 
+/// An instance of a service in Nacos, by a published client (`tests/clients/nacos/probe.py`).
+#[must_use]
+pub fn nacos_client() -> Command {
+    without_settings(bound(&built("CARILLON_NACOS_CLIENT", "../clients/nacos/probe", "./scripts/clients nacos"), None))
+}
+
 fn without_settings(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();

@@ -36,6 +36,7 @@ export const ACTIONS = {
   finish_single_sign_on: "user",
   pause_task: "task",
   put_calendar: "calendar",
+  put_discovery: "app",
   register_handlers: "app",
   replace_task: "task",
   reset_password: "user",

@@ -130,6 +130,27 @@ export interface paths {
         patch: operations["edit_app"];
         trace?: never;
     };
+    "/apps/{id}/discovery": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where an app's executors of xxl-job are found */
+        get: operations["show_discovery"];
+        /**
+         * Say where an app's executors of xxl-job are found
+         * @description Beside those that register themselves. Every field is required. The app needs a key of the kind `token`, which is sent to them; without one nobody is found. Nodes ask Nacos every 500 ms (setting `nacos.servers`): while it does not answer, executors stay as they were.
+         */
+        put: operations["put_discovery"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{id}/keys": {
         parameters: {
             query?: never;
@@ -302,6 +323,26 @@ export interface paths {
          * @description At most 1,000, of the last 30 days. One that is `held` waits for a decision.
          */
         get: operations["list_silences"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Other clusters, as this node last heard them
+         * @description Those of the setting `clusters`. Each node asks them every five seconds and answers out of its memory: one that is away delays nothing.
+         */
+        get: operations["list_clusters"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1395,6 +1436,8 @@ export interface components {
             created: number;
             /** @description Whether this was a dry run, which changes nothing. */
             dry_run: boolean;
+            /** @description Entries for other clusters, which are left out. */
+            elsewhere: number;
             /** @description Each entry, in its order. */
             tasks: components["schemas"]["AppliedTask"][];
             /** @description Entries that are as they were. */
@@ -1740,6 +1783,86 @@ export interface components {
             /** @description Logs of runs whose executor could not be asked; they may still start. */
             unreachable: string[];
         };
+        /** @description Another cluster. */
+        Cluster: {
+            figures?: null | components["schemas"]["ClusterFigures"];
+            /** @description What it is called. */
+            name: string;
+            /** @description Why it is away; empty while it is not. */
+            problem: string;
+            /**
+             * Format: int64
+             * @description When it answered last, epoch ms.
+             */
+            read_at?: number | null;
+            /**
+             * Format: int64
+             * @description Since when, epoch ms.
+             */
+            since?: number | null;
+            /** @description How it is. */
+            state: components["schemas"]["ClusterState"];
+            /** @description Where it answers. */
+            url: string;
+        };
+        /** @description A cluster at a glance. */
+        ClusterFigures: {
+            /** @description Executors that talked to those last. */
+            executors: number;
+            /**
+             * Format: int64
+             * @description Runs of them that were too late.
+             */
+            expired: number;
+            /**
+             * Format: int64
+             * @description Runs of them that failed with no attempts left.
+             */
+            failed: number;
+            /**
+             * Format: int64
+             * @description Fires of the hour before.
+             */
+            fires: number;
+            /**
+             * Format: double
+             * @description From the due time to the start, the median of that hour, ms.
+             */
+            lateness_p50_ms?: number | null;
+            /**
+             * Format: double
+             * @description The same, the 99th percentile, ms.
+             */
+            lateness_p99_ms?: number | null;
+            /** @description Nodes that have not left. */
+            nodes: number;
+            /** @description Those of them that are alive. */
+            nodes_online: number;
+            /** @description Whether more is due than the node that answered and its database carry. */
+            overloaded: boolean;
+            /**
+             * Format: int64
+             * @description Runs in their memory.
+             */
+            queue_depth: number;
+            /**
+             * Format: int64
+             * @description Runs of them that succeeded.
+             */
+            succeeded: number;
+        };
+        /**
+         * @description How a cluster is.
+         * @enum {string}
+         */
+        ClusterState: "pending" | "current" | "away";
+        /** @description Clusters. */
+        Clusters: {
+            /** @description The others, in the order of the setting. */
+            items: components["schemas"]["Cluster"][];
+            /** @description What this cluster is called; empty: nothing. */
+            this: string;
+        };
         /** @description An app that was created. */
         CreatedApp: {
             /**
@@ -1863,6 +1986,45 @@ export interface components {
          * @enum {string}
          */
         Delivery: "at_least_once" | "at_most_once";
+        /** @description Where an app's executors are found. */
+        Discovery: {
+            /**
+             * @description Addresses at which executors listen: `http://10.0.0.7:9999`.
+             * @default []
+             */
+            addresses: string[];
+            /** @default null */
+            nacos: null | components["schemas"]["NacosService"];
+            /** @description Why it does not tell; empty if it does. */
+            nacos_problem: string;
+            /**
+             * Format: int64
+             * @description Since when it is so, epoch ms.
+             */
+            nacos_since?: number | null;
+            /** @description Whether Nacos tells. */
+            nacos_state: components["schemas"]["NacosState"];
+            /**
+             * Format: int64
+             * @description Increases with every change; 0 before the first.
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description When it was changed, epoch ms.
+             */
+            updated_at?: number | null;
+        };
+        /** @description Where an app's executors are found that do not register themselves. */
+        DiscoverySpec: {
+            /**
+             * @description Addresses at which executors listen: `http://10.0.0.7:9999`.
+             * @default []
+             */
+            addresses: string[];
+            /** @default null */
+            nacos: null | components["schemas"]["NacosService"];
+        };
         /** @description An executor. */
         Executor: {
             /** @description Where it listens. */
@@ -1978,7 +2140,7 @@ export interface components {
             field: string;
         };
         /** @enum {string} */
-        FieldCode: "required" | "required_for" | "unknown_field" | "unknown_field_near" | "file_version_required" | "file_version_unknown" | "too_many_in_file" | "tenant_missing" | "app_missing" | "of_an_entry" | "twice_in_file" | "wrong_type" | "wrong_choice" | "unreadable" | "out_of_range" | "span_out_of_range" | "bound_out_of_range" | "instant_out_of_range" | "wrong_name" | "wrong_length" | "weak_token" | "too_long" | "too_many_bytes" | "too_many" | "nul" | "not_with" | "slash" | "wrong_tags" | "parent_twice" | "wrong_parent" | "follows_itself" | "no_such" | "no_such_in_tenant" | "no_task_in_file" | "quota_of_tasks" | "wrong_time_zone" | "wrong_time_zone_near" | "not_after" | "in_the_past" | "needs_cron" | "needs_cron_or_rate" | "cron_five_fields" | "cron_too_few_fields" | "cron_too_many_fields" | "cron_unexpected" | "cron_missing" | "cron_out_of_range" | "cron_step" | "cron_years_reversed" | "cron_unknown_name" | "cron_mixed_range" | "cron_step_after_name" | "cron_not_alone" | "cron_both_days" | "cron_no_days" | "cron_never" | "wrong_line" | "wrong_plain_name" | "wrong_user_name" | "built_in_name" | "retention_out_of_range" | "cannot_move" | "of_another_task" | "tenant_needed" | "apps_need_tenant" | "other_tenant" | "permissions_needed" | "wrong_expiry" | "wrong_end" | "too_far_ahead" | "not_to_come" | "not_past" | "wrong_span" | "nothing_to_fill" | "no_schedule" | "fixed_delay_ahead" | "rate_not_started" | "no_fire" | "no_fire_next" | "max_fires_used" | "not_the_password" | "same_password" | "password_has_name" | "password_guessable" | "too_many_given" | "wrong_weekday" | "wrong_day" | "wrong_hours" | "whole_day" | "more_wrong" | "no_day_left" | "no_minute_left";
+        FieldCode: "required" | "required_for" | "unknown_field" | "unknown_field_near" | "file_version_required" | "file_version_unknown" | "too_many_in_file" | "tenant_missing" | "app_missing" | "of_an_entry" | "twice_in_file" | "wrong_type" | "wrong_choice" | "unreadable" | "out_of_range" | "span_out_of_range" | "bound_out_of_range" | "instant_out_of_range" | "wrong_name" | "wrong_length" | "weak_token" | "too_long" | "too_many_bytes" | "too_many" | "nul" | "not_with" | "slash" | "wrong_tags" | "parent_twice" | "wrong_parent" | "follows_itself" | "no_such" | "no_such_in_tenant" | "cluster_unnamed" | "no_task_in_file" | "quota_of_tasks" | "wrong_time_zone" | "wrong_time_zone_near" | "not_after" | "in_the_past" | "needs_cron" | "needs_cron_or_rate" | "cron_five_fields" | "cron_too_few_fields" | "cron_too_many_fields" | "cron_unexpected" | "cron_missing" | "cron_out_of_range" | "cron_step" | "cron_years_reversed" | "cron_unknown_name" | "cron_mixed_range" | "cron_step_after_name" | "cron_not_alone" | "cron_both_days" | "cron_no_days" | "cron_never" | "wrong_line" | "wrong_plain_name" | "wrong_user_name" | "built_in_name" | "retention_out_of_range" | "cannot_move" | "of_another_task" | "tenant_needed" | "apps_need_tenant" | "other_tenant" | "permissions_needed" | "wrong_expiry" | "wrong_end" | "too_far_ahead" | "not_to_come" | "not_past" | "wrong_span" | "nothing_to_fill" | "no_schedule" | "fixed_delay_ahead" | "rate_not_started" | "no_fire" | "no_fire_next" | "max_fires_used" | "not_the_password" | "same_password" | "password_has_name" | "password_guessable" | "too_many_given" | "wrong_weekday" | "wrong_day" | "wrong_hours" | "whole_day" | "more_wrong" | "no_day_left" | "no_minute_left";
         /** @description Why a field is refused. */
         FieldError: {
             /** @description What is wrong; docs/errors.md lists the codes. */
@@ -2360,6 +2522,25 @@ export interface components {
          * @enum {string}
          */
         MisfireStrategy: "fire_once" | "skip" | "fire_all";
+        /** @description A service in Nacos. */
+        NacosService: {
+            /** @description Its group. */
+            group?: string;
+            /** @description Id of its namespace; empty is the public one. */
+            namespace?: string;
+            /**
+             * Format: int32
+             * @description The port at which executors listen, where it is not the one that instances register.
+             */
+            port?: number | null;
+            /** @description Its name. */
+            service: string;
+        };
+        /**
+         * @description Whether Nacos tells.
+         * @enum {string}
+         */
+        NacosState: "none" | "pending" | "current" | "away";
         /** @description A task of a graph; if the caller may not see it, everything but the id is null. */
         Neighbour: {
             /** @description App's name. */
@@ -3981,6 +4162,8 @@ export interface components {
         TaskFile: {
             /** @description App of the entries that do not name theirs. */
             app?: string | null;
+            /** @description Clusters that the entries are for that do not name theirs; where neither does, every cluster. */
+            clusters?: string[] | null;
             /** @description The tasks. */
             task: unknown[];
             /** @description Tenant of the entries that do not name theirs. */
@@ -5248,6 +5431,73 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    show_discovery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where they are found, beside those that register themselves */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Discovery"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_discovery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DiscoverySpec"];
+            };
+        };
+        responses: {
+            /** @description Where they are found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Discovery"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     list_keys: {
         parameters: {
             query?: {
@@ -5650,6 +5900,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Silences"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_clusters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The clusters */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Clusters"];
                 };
             };
             400: components["responses"]["Invalid"];

@@ -10,7 +10,9 @@ mod audit;
 mod body;
 mod calendars;
 mod client_address;
+mod clusters;
 mod console;
+mod discovery;
 mod errors_page;
 mod event_stream;
 mod events;
@@ -106,6 +108,8 @@ fn operations() -> Vec<Operation> {
         apps::operations(),
         audit::operations(),
         calendars::operations(),
+        clusters::operations(),
+        discovery::operations(),
         events::operations(),
         executors::operations(),
         upcoming_fires::operations(),

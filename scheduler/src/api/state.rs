@@ -5,8 +5,10 @@ use super::forecasts::Forecasts;
 use super::short_cache::ShortCache;
 use super::wait_slots::WaitSlots;
 use super::xxljob::PlainDoor;
-use crate::auth::{Authenticator, KeyRing, Provider, Throttle};
+use crate::auth::{AddressRule, Authenticator, KeyRing, Provider, Throttle};
+use crate::clusters::Clusters;
 use crate::definitions::TaskDefinitions;
+use crate::discovery::Discovery;
 use crate::dispatch::Tails;
 use crate::domain::AppId;
 use crate::engine::Engine;
@@ -52,6 +54,14 @@ pub struct Api {
     pub door: ExecutorsDoor<SqlStore>,
     /// Answers plain executors.
     pub plain_door: PlainDoor<SqlStore>,
+    /// Finds those that do not register themselves.
+    pub discovery: Arc<Discovery>,
+    /// Addresses allowed for executors.
+    pub addresses: AddressRule,
+    /// Other clusters.
+    pub clusters: Arc<Clusters>,
+    /// What this cluster is called; empty: nothing.
+    pub cluster_name: String,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
     /// Proxies that are trusted to report where requests come from.

@@ -43,6 +43,7 @@ actions! {
     CreateApp "create_app" "app" [Apps, Keys]
     EditApp "edit_app" "app" [Apps]
     DeleteApp "delete_app" "app" [Apps, Keys]
+    PutDiscovery "put_discovery" "app" [Apps, Executors]
     RegisterHandlers "register_handlers" "app" [Apps]
     CreateKey "create_key" "key" [Keys]
     RotateKeys "rotate_keys" "key" [Keys]

@@ -3,6 +3,7 @@
 use crate::api::{PlainDoor, PlainDoorParts};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
+use crate::discovery::{Discovery, DiscoveryParts, Nacos, NacosSettings};
 use crate::dispatch::{HttpCarrier, TaskCache};
 use crate::engine::Engine;
 use crate::store::SqlStore;
@@ -79,6 +80,21 @@ impl PlainWire {
             clock: engine.clock.clone(),
             lost_after_ms,
         })
+    }
+
+    /// Who finds those that do not register themselves.
+    ///
+    /// # Errors
+    /// When Nacos cannot be asked from here.
+    pub fn discovery(&self, engine: &Arc<Engine<SqlStore>>, nacos: &NacosSettings) -> anyhow::Result<Arc<Discovery>> {
+        Ok(Arc::new(Discovery::new(DiscoveryParts {
+            engine: Arc::clone(engine),
+            sources: self.store.clone(),
+            plain_store: self.store.clone(),
+            keys: self.keys.clone(),
+            addresses: self.addresses.clone(),
+            nacos: Nacos::new(nacos)?,
+        })))
     }
 
     /// Who speaks for them.

@@ -31,6 +31,7 @@ mod connect;
 mod database_settings;
 mod definitions;
 mod dialect;
+mod discovery;
 mod dispatching;
 mod encrypted_secrets;
 mod encryption;

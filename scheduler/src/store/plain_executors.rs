@@ -4,7 +4,10 @@
 use super::row::from_row;
 use super::rows;
 use super::sql_store::retrying;
-use super::{Announced, Announcement, PlainExecutorStore, Result, SqlStore, StoreError, StoreErrorKind};
+use super::values::to_json;
+use super::{
+    Announced, AnnouncedAt, AnnouncedBy, Announcement, PlainExecutorStore, Result, SqlStore, StoreError, StoreErrorKind,
+};
 use crate::domain::{ExecutorId, IdSource, Owner};
 use async_trait::async_trait;
 
@@ -48,6 +51,35 @@ impl PlainExecutorStore for SqlStore {
         Ok((moved > 0).then_some(id))
     }
 
+    async fn announced_of(&self, owner: Owner, limit: u64) -> Result<Vec<AnnouncedAt>> {
+        let sql = sql!(
+            "SELECT id, address, key_id, tags, announced_by FROM executor WHERE app_id = {1} AND tenant_id = {2} AND \
+             plain = 1 AND gone_at = 0 ORDER BY id LIMIT {3}"
+        );
+        let values = [owner.app_id.into(), owner.tenant_id.into(), limit.into()];
+        self.query("list an app's announced executors", &sql, values).await
+    }
+
+    async fn tag(&self, owner: Owner, id: ExecutorId, tags: &[String], now: i64) -> Result<()> {
+        const ACTION: &str = "tag an executor";
+        let sql = sql!(
+            "UPDATE executor SET tags = {4}, described_at = {5} WHERE id = {1} AND tenant_id = {2} AND app_id = {3} AND \
+             plain = 1 AND gone_at = 0"
+        );
+        let tags = to_json(ACTION, tags)?;
+        let values = [id.into(), owner.tenant_id.into(), owner.app_id.into(), tags.into(), now.into()];
+        self.execute(ACTION, &sql, values).await.map(drop)
+    }
+
+    async fn withdraw_of(&self, owner: Owner, id: ExecutorId, by: AnnouncedBy, now: i64) -> Result<bool> {
+        let sql = sql!(
+            "UPDATE executor SET gone_at = {5}, draining = 1, heartbeat_at = {now} WHERE id = {1} AND tenant_id = {2} AND \
+             app_id = {3} AND announced_by = {4} AND plain = 1 AND gone_at = 0"
+        );
+        let values = [id.into(), owner.tenant_id.into(), owner.app_id.into(), by.as_str().into(), now.into()];
+        Ok(self.execute("withdraw an executor", &sql, values).await? > 0)
+    }
+
     async fn announced(&self, after: ExecutorId, limit: u64) -> Result<Vec<Announced>> {
         let sql = sql!(format!(
             "SELECT {ANNOUNCED} FROM executor WHERE plain = 1 AND gone_at = 0 AND id > {{1}} ORDER BY id LIMIT {{2}}"
@@ -71,19 +103,32 @@ impl SqlStore {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<ExecutorId> {
-        let Announcement { owner: Owner { tenant_id, app_id }, key_id, address, by, until } = *announcement;
+        let Announcement { owner: Owner { tenant_id, app_id }, key_id, address, by, until, tags } = *announcement;
+        let tags = tags.map(|tags| to_json(ANNOUNCE, tags)).transpose()?;
         let tx = self.begin(ANNOUNCE).await?;
         let find = sql!("SELECT id, plain FROM executor WHERE app_id = {1} AND instance = {2} AND tenant_id = {3}");
         let known: Vec<(ExecutorId, bool)> = tx.query(&find, [app_id.into(), address.into(), tenant_id.into()]).await?;
         match known.first() {
             Some((id, true)) => {
-                // One that comes back is described anew: nodes that have forgotten it read it whole.
+                // One that comes back is described anew: nodes that have forgotten it read it whole. Who vouches for it says
+                // whether it lives, unless it has just come or says so itself.
                 let update = sql!(
-                    "UPDATE executor SET described_at = CASE WHEN gone_at > 0 OR key_id <> {2} THEN {3} ELSE described_at END, \
-                     gone_at = 0, draining = 0, key_id = {2}, heartbeat_at = {now}, announced_until = {4}, announced_by = {5} \
-                     WHERE id = {1}"
+                    "UPDATE executor SET described_at = CASE WHEN gone_at > 0 OR key_id <> {2} OR tags <> COALESCE({6}, tags) \
+                     THEN {3} ELSE described_at END, \
+                     heartbeat_at = CASE WHEN gone_at > 0 OR {7} = 1 THEN {now} ELSE heartbeat_at END, \
+                     tags = CASE WHEN gone_at > 0 THEN COALESCE({6}, '[]') ELSE COALESCE({6}, tags) END, \
+                     gone_at = 0, draining = 0, key_id = {2}, announced_until = {4}, announced_by = {5} WHERE id = {1}"
                 );
-                let values = [(*id).into(), key_id.into(), now.into(), until.into(), by.as_str().into()];
+                let says_so_itself = i32::from(by == AnnouncedBy::Registry);
+                let values = [
+                    (*id).into(),
+                    key_id.into(),
+                    now.into(),
+                    until.into(),
+                    by.as_str().into(),
+                    tags.into(),
+                    says_so_itself.into(),
+                ];
                 tx.execute(&update, values).await?;
                 tx.commit().await?;
                 Ok(*id)
@@ -98,7 +143,7 @@ impl SqlStore {
                     "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
                      tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at, \
                      key_id, register_signed_at, heartbeat_signed_at, node_id, own_address, plain, announced_until, \
-                     announced_by) VALUES ({1}, {2}, {3}, {4}, {4}, '', 0, '', '', '[]', '[]', {5}, 0, 0, 0, {6}, {6}, {now}, \
+                     announced_by) VALUES ({1}, {2}, {3}, {4}, {4}, '', 0, '', '', {11}, '[]', {5}, 0, 0, 0, {6}, {6}, {now}, \
                      0, {7}, 0, 0, {8}, 1, 1, {9}, {10})"
                 );
                 let values = [
@@ -113,6 +158,7 @@ impl SqlStore {
                     IdSource::made_by(id).into(),
                     until.into(),
                     by.as_str().into(),
+                    tags.unwrap_or_else(|| "[]".to_owned()).into(),
                 ];
                 tx.execute(&insert, values).await?;
                 tx.commit().await?;
@@ -122,4 +168,5 @@ impl SqlStore {
     }
 }
 
+from_row!(AnnouncedAt { id, address, key_id, tags, by: "announced_by" });
 from_row!(Announced { id, owner = rows::owner, instance, key_id, address, heartbeat_at });

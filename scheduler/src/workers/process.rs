@@ -2,6 +2,8 @@
 
 use super::{Fault, Round, Work, Worker};
 use crate::auth::KeyRing;
+use crate::clusters::{self, Clusters};
+use crate::discovery::{Discovery, LOOK_INTERVAL};
 use crate::domain::{ExecutorId, Owner};
 use crate::engine::Engine;
 use crate::live::Watcher;
@@ -30,6 +32,10 @@ pub struct ProcessParts {
     pub vouching: Vouching,
     /// Asks what became of their runs.
     pub inquiry: Inquiry<SqlStore>,
+    /// Finds those that do not register themselves.
+    pub discovery: Arc<Discovery>,
+    /// Asks other clusters how they are.
+    pub clusters: Arc<Clusters>,
     /// What is to be said of their runs.
     pub reports: Arc<Reports>,
     /// Takes it in.
@@ -75,12 +81,17 @@ impl ProcessParts {
             Work::new(Worker::Vouch, periods.vouch, never(), self, vouch),
             Work::new(Worker::Inquiry, periods.vouch, never(), self, inquire),
             Work::new(Worker::Reports, periods.vouch, self.reports.wake(), self, take_reports),
+            Work::new(Worker::Clusters, clusters::LOOK_INTERVAL, never(), self, ask_clusters),
+            Work::new(Worker::Discover, LOOK_INTERVAL, self.discovery.wake(), self, discover),
         ]
     }
 }
 
 async fn read_keys(parts: Arc<ProcessParts>) -> Round {
-    Ok(parts.keys.look(&parts.store).await?)
+    if parts.keys.look(&parts.store).await? {
+        parts.discovery.changed();
+    }
+    Ok(())
 }
 
 async fn note_key_uses(parts: Arc<ProcessParts>) -> Round {
@@ -96,6 +107,15 @@ async fn reload_certificate(parts: Arc<ProcessParts>) -> Round {
 
 async fn vouch(parts: Arc<ProcessParts>) -> Round {
     Ok(parts.vouching.tick().await?)
+}
+
+async fn discover(parts: Arc<ProcessParts>) -> Round {
+    Ok(parts.discovery.tick().await?)
+}
+
+async fn ask_clusters(parts: Arc<ProcessParts>) -> Round {
+    parts.clusters.tick().await;
+    Ok(())
 }
 
 async fn inquire(parts: Arc<ProcessParts>) -> Round {

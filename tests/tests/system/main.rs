@@ -53,6 +53,7 @@ mod fairness;
 mod node_death;
 mod sharing;
 
+mod discovery;
 mod dispatching;
 mod executor_death;
 mod executor_stop;
@@ -93,6 +94,7 @@ mod skips;
 mod why;
 
 mod clocks;
+mod clusters;
 mod keys;
 mod tls;
 mod unauthenticated;

@@ -63,6 +63,7 @@ export default {
     create_app: "created an app",
     edit_app: "edited an app",
     delete_app: "deleted an app",
+    put_discovery: "said where an app's executors are found",
     create_key: "created a key",
     rotate_keys: "rotated keys",
     revoke_key: "revoked a key",

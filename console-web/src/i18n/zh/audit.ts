@@ -66,6 +66,7 @@ const zh: Like<typeof en> = {
     create_app: "新建应用",
     edit_app: "编辑应用",
     delete_app: "删除应用",
+    put_discovery: "设置执行器从何处发现",
     create_key: "新建密钥",
     rotate_keys: "轮换密钥",
     revoke_key: "吊销密钥",

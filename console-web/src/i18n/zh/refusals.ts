@@ -67,6 +67,7 @@ export const FIELDS: Words<FieldParams> = {
   follows_itself: ({ way }) => `任务不能依赖自身：${way}`,
   no_such: ({ kind, name }) => `没有名为 ${name} 的${kindOf(kind)}`,
   no_such_in_tenant: ({ kind, name, tenant }) => `租户 ${tenant} 没有名为 ${name} 的${kindOf(kind)}`,
+  cluster_unnamed: () => "本集群没有名称（cluster.name），无法判断是否在所列集群之中",
   no_task_in_file: ({ name }) => `没有名为 ${name} 的任务，文件中也没有`,
   quota_of_tasks: ({ tenant, most, used, wanted }) => `租户 ${tenant} 最多 ${most} 个任务（配额 max_tasks），已有 ${used} 个，无法再加 ${wanted} 个；未创建任何任务`,
   wrong_time_zone: ({ given }) => `“${given}”不是 IANA 时区，请填写例如 Asia/Shanghai 或 UTC`,

@@ -6,6 +6,7 @@ pub mod app_key;
 pub mod calendar;
 pub mod calendar_version;
 pub mod executor_rule;
+pub mod executor_source;
 pub mod handler;
 pub mod maintenance_window;
 pub mod role;

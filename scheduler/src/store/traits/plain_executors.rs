@@ -11,6 +11,8 @@ pub enum AnnouncedBy {
     Registry,
     /// A person, once.
     Fixed,
+    /// Nacos, where it is an instance of a service.
+    Nacos,
 }
 
 impl AnnouncedBy {
@@ -20,6 +22,7 @@ impl AnnouncedBy {
         match self {
             Self::Registry => "registry",
             Self::Fixed => "fixed",
+            Self::Nacos => "nacos",
         }
     }
 }
@@ -37,6 +40,8 @@ pub struct Announcement<'a> {
     pub by: AnnouncedBy,
     /// Until when that counts, cluster ms; 0 until it is withdrawn.
     pub until: i64,
+    /// What is known of it, as tags; nothing where the announcement does not tell.
+    pub tags: Option<&'a [String]>,
 }
 
 /// A plain executor that is announced.
@@ -56,7 +61,22 @@ pub struct Announced {
     pub heartbeat_at: i64,
 }
 
-/// Asked by `xxljob/` and `api/` for plain executors.
+/// A plain executor as its announcements have left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnouncedAt {
+    /// Id.
+    pub id: ExecutorId,
+    /// `http://host:port`.
+    pub address: String,
+    /// Token.
+    pub key_id: String,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// The word of who said so last, [`AnnouncedBy::as_str`].
+    pub by: String,
+}
+
+/// Asked by `xxljob/`, `discovery/` and `api/` for plain executors.
 #[async_trait]
 pub trait PlainExecutorStore: Send + Sync {
     /// Notes that an executor is there, and alive by the database's clock, if it says so itself. `now` is cluster time, ms.
@@ -68,6 +88,12 @@ pub trait PlainExecutorStore: Send + Sync {
     ) -> Result<ExecutorId>;
     /// It leaves: no run is sent there any more. Answers its id if it was there.
     async fn withdraw(&self, owner: Owner, address: &str, now: i64) -> Result<Option<ExecutorId>>;
+    /// The app's that are announced, at most `limit`.
+    async fn announced_of(&self, owner: Owner, limit: u64) -> Result<Vec<AnnouncedAt>>;
+    /// Sets the tags of one that is announced. `now` is cluster time, ms.
+    async fn tag(&self, owner: Owner, id: ExecutorId, tags: &[String], now: i64) -> Result<()>;
+    /// One that was announced by `by`, and by nobody else since, leaves; answers whether it was there.
+    async fn withdraw_of(&self, owner: Owner, id: ExecutorId, by: AnnouncedBy, now: i64) -> Result<bool>;
     /// Those that are announced, by id from behind `after` on, at most `limit`.
     async fn announced(&self, after: ExecutorId, limit: u64) -> Result<Vec<Announced>>;
     /// Ends announcements whose time is over at `now` (cluster ms); answers how many.

@@ -196,7 +196,7 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
         "export_tasks" | "read_audit_chain" | "list_upcoming_fires" | "forecast_fires" => {
             Call { query: format!("tenant={tenant}"), ..Call::default() }
         }
-        "list_nodes" | "list_settings" | "list_silences" => Call::default(),
+        "list_nodes" | "list_settings" | "list_silences" | "list_clusters" => Call::default(),
         "resume_cluster" => {
             let from = NEXT.fetch_add(1, Ordering::Relaxed);
             let held = format!("INSERT INTO silence VALUES ({from}, {from} + 1, 1, 'a test', '')");
@@ -217,9 +217,14 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
         "drop_window" => about(&[&tenant, &place.window(api).await]),
 
         "create_app" => with(Call::default(), json!({ "tenant": tenant, "name": fresh("app") })),
-        "show_app" | "list_keys" => about(&[&place.app_id]),
+        "show_app" | "list_keys" | "show_discovery" => about(&[&place.app_id]),
         "edit_app" => with(about(&[&place.app_id]), json!({ "description": fresh("about") })),
         "delete_app" => about(&[&place.app(api).await]),
+        "put_discovery" => {
+            let port = NEXT.fetch_add(1, Ordering::Relaxed);
+            let spec = json!({ "addresses": [format!("http://127.0.0.1:{port}")], "nacos": null });
+            with(about(&[&place.app_id]), spec)
+        }
         "create_key" => with(about(&[&place.app_id]), json!({ "note": "second" })),
         "rotate_keys" => with(about(&[&place.app(api).await]), json!({ "overlap_ms": 60_000 })),
         "revoke_key" => about(&[&place.key(api).await]),
