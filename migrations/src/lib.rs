@@ -29,6 +29,8 @@ mod m0014_rule_changes;
 mod m0015_phases;
 mod m0016_plain_executors;
 mod m0017_xxljob;
+mod m0018_origins;
+mod m0019_xxljob_admin;
 mod m0020_discovery;
 mod schema;
 
@@ -78,6 +80,8 @@ impl MigratorTrait for Migrator {
             Box::new(m0015_phases::PHASES),
             Box::new(Additions { name: "m0016_plain_executors", tables: m0016_plain_executors::TABLES }),
             Box::new(Tables { name: "m0017_xxljob", tables: m0017_xxljob::TABLES }),
+            Box::new(Tables { name: "m0018_origins", tables: m0018_origins::TABLES }),
+            Box::new(Tables { name: "m0019_xxljob_admin", tables: m0019_xxljob_admin::TABLES }),
             Box::new(Tables { name: "m0020_discovery", tables: m0020_discovery::TABLES }),
         ];
         steps.extend(FURTHER.get().into_iter().flat_map(|further| further()));

@@ -12,7 +12,7 @@ use crate::domain::task::TaskSpec;
 use crate::domain::{LogId, Reason, TaskId};
 use crate::engine::Engine;
 use crate::store::{
-    Activity, DefinitionStore, NewTask, PausedTask, Result, SqlStore, Store, TaskChange, TaskView, Unsent,
+    Activity, DefinitionStore, JobWords, NewTask, PausedTask, Result, SqlStore, Store, TaskChange, TaskView, Unsent,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -37,6 +37,15 @@ pub fn change_of(before: TaskView, spec: TaskSpec, activity: Activity) -> TaskCh
         Activity { .. } => Reason::TaskStopped,
     };
     TaskChange { before, spec, activity, reason }
+}
+
+impl TaskDefinitions<SqlStore> {
+    /// The same, whose next change also writes what is kept of tasks beside their definitions.
+    #[must_use]
+    pub fn noting_words(&self, notes: Vec<AuditNote>, words: Vec<JobWords>) -> Self {
+        let (engine, wake, came_to) = (self.engine.clone(), self.wake.clone(), self.came_to.clone());
+        Self { engine, store: self.store.noting_words(notes, words), wake, came_to }
+    }
 }
 
 /// Changes definitions, for the API and for the engine itself.

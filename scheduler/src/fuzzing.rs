@@ -108,7 +108,8 @@ pub fn node_messages(data: &[u8]) {
     parsed::<Heartbeat>(data);
     parsed::<Unregister>(data);
     parsed::<Results>(data);
-    let _ = addresses.check(&String::from_utf8_lossy(data));
+    let text = String::from_utf8_lossy(data);
+    let _ = (addresses.check(&text), addresses.check_with_path(&text));
 }
 
 /// Every message and answer of an executor of xxl-job.

@@ -24,6 +24,7 @@ use crate::settings::{Settings, host_name, ms};
 use crate::store::{EncryptionKeys, NodeInfo, SqlStore};
 use crate::tls::Listener;
 use crate::workers::{EngineParts, EnginePeriods, ProcessParts, ProcessPeriods, Workers};
+use crate::xxljob::InquirySettings;
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
 use secrecy::ExposeSecret;
@@ -127,7 +128,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         vouching: plain.vouching(&engine),
         discovery,
         clusters,
-        inquiry: plain.inquiry(&engine, ms(settings.executors.plain_lost_after)),
+        inquiry: plain.inquiry(&engine, inquiry_settings(&settings)),
         reports: plain.reports.clone(),
         engine,
         ended: parts.ended.clone(),
@@ -334,6 +335,14 @@ async fn key_ring(store: &SqlStore, settings: &Settings) -> anyhow::Result<Arc<K
         );
     }
     Ok(keys)
+}
+
+fn inquiry_settings(settings: &Settings) -> InquirySettings {
+    InquirySettings {
+        accept_window_ms: ms(settings.schedulers.accept_window),
+        patience_ms: ms(settings.executors.plain_patience),
+        lost_after_ms: ms(settings.executors.plain_lost_after),
+    }
 }
 
 /// The engine's distances out of the settings.

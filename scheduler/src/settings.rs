@@ -129,6 +129,8 @@ pub struct ExecutorsSettings {
     #[serde(with = "humantime_serde")]
     pub plain_lost_after: Duration,
     #[serde(with = "humantime_serde")]
+    pub plain_patience: Duration,
+    #[serde(with = "humantime_serde")]
     pub keys_interval: Duration,
     #[serde(with = "humantime_serde")]
     pub key_uses_interval: Duration,
@@ -321,6 +323,10 @@ impl Settings {
             (
                 self.executors.plain_lost_after >= Duration::from_mins(1),
                 "executors.plain_lost_after must be at least 1m",
+            ),
+            (
+                (Duration::from_secs(1)..=self.executors.plain_lost_after).contains(&self.executors.plain_patience),
+                "executors.plain_patience must be between 1s and executors.plain_lost_after",
             ),
             (
                 (1..=20_000).contains(&self.executors.requests_per_second),

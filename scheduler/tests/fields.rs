@@ -1,8 +1,10 @@
-//! The tables of a task's fields in docs/policies.md, docs/tasks.md and docs/concepts.md are made of the list of fields.
+//! The tables of a task's fields in docs/policies.md, docs/tasks.md and docs/concepts.md are made of the list of fields, those of
+//! other schedulers' columns of the lists of columns.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test may fail
 
 use carillon::domain::choice::Enumerated as _;
+use carillon::domain::import::{Column, Effect, Fate};
 use carillon::domain::task::{Allowed, Choices, Field, Routing, TaskSpec, Unit};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -135,6 +137,48 @@ fn the_table_of_routings_is_current() {
     let rows = routings(|routing, says| format!("{says} | {} | {}", routing.weight(), routing.use_when()));
     let head = "| `routing` | takes | weight | use it when |\n| --- | --- | --- | --- |\n";
     is_current("concepts.md", &format!("{head}{rows}"));
+}
+
+/// A table for each table of another scheduler.
+fn tables_of_columns(columns: &[Column]) -> String {
+    let mut names: Vec<&str> = columns.iter().map(|column| column.table).collect();
+    names.dedup();
+    let tables = names.into_iter().map(|name| {
+        let rows = columns.iter().filter(|column| column.table == name).fold(String::new(), |mut rows, column| {
+            let releases = if column.releases.is_empty() { String::new() } else { format!(" ({})", column.releases) };
+            writeln!(rows, "| `{}`{releases} | {} | {} |", column.name, fate(column.fate), column.says).unwrap();
+            rows
+        });
+        format!("### `{name}`\n\n| column | becomes | how |\n| --- | --- | --- |\n{rows}")
+    });
+    tables.collect::<Vec<_>>().join("\n")
+}
+
+fn fate(fate: Fate) -> String {
+    match fate {
+        Fate::Task(fields) => fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", "),
+        Fate::Kept(place) => format!("{place} of the document"),
+        Fate::Left(Effect::Nothing) => "left".to_owned(),
+        Fate::Left(Effect::Differs | Effect::Stops) => "left: something is not as before".to_owned(),
+        Fate::Unread => "not read".to_owned(),
+    }
+}
+
+#[test]
+fn the_table_of_xxl_job_is_current() {
+    use carillon::domain::xxljob::{COLUMNS, TABLES};
+    let others: Vec<_> = TABLES.iter().filter(|(_, says)| !says.is_empty()).collect();
+    let others = others.into_iter().fold(String::new(), |mut rows, (table, says)| {
+        writeln!(rows, "| `{table}` | {says} |").unwrap();
+        rows
+    });
+    let others = format!("### Other tables\n\n| table | |\n| --- | --- |\n{others}");
+    is_current("migrating-from-xxl-job.md", &format!("{}\n{others}", tables_of_columns(COLUMNS)));
+}
+
+#[test]
+fn the_table_of_horace_is_current() {
+    is_current("migrating-from-horace.md", &tables_of_columns(carillon::domain::horace::COLUMNS));
 }
 
 /// The examples of the reference, together, are a definition in which nothing is as by default.

@@ -51,10 +51,15 @@ pub fn chaos_executor() -> Command {
     without_settings(bound(&built("CARILLON_CHAOS_BIN", "examples/chaos", how), None))
 }
 
-/// An instance of a service in Nacos, by a published client (`tests/clients/nacos/probe.py`).
+/// The probe of a published library: of xxl-job executors, or `nacos`.
 #[must_use]
-pub fn nacos_client() -> Command {
-    without_settings(bound(&built("CARILLON_NACOS_CLIENT", "../clients/nacos/probe", "./scripts/clients nacos"), None))
+pub fn client(name: &str) -> Command {
+    // `target/clients`, or where `CARGO_TARGET_DIR` is.
+    let relative = format!("../clients/{name}/probe");
+    let folder = std::env::var_os("CARILLON_CLIENTS").map(|folder| PathBuf::from(folder).join(name).join("probe"));
+    let path = folder.unwrap_or_else(|| build_folder().join(relative));
+    assert!(path.exists(), "{} is not built; run: ./scripts/clients {name}", path.display());
+    without_settings(bound(&path, None))
 }
 
 fn without_settings(mut command: Command) -> Command {

@@ -25,6 +25,7 @@ pub mod wait;
 
 pub mod database;
 pub mod dump;
+pub mod foreign;
 pub mod outage;
 pub mod proxy;
 pub mod relay;
@@ -34,8 +35,10 @@ pub mod slow;
 mod template;
 
 pub mod api;
+pub mod client;
 pub mod command;
 pub mod executor;
+pub mod job_admin;
 pub mod node;
 pub mod openapi;
 pub mod people;
@@ -57,6 +60,7 @@ pub mod world;
 pub mod every_field;
 
 pub use api::{Api, App};
+pub use client::{Client, Library};
 pub use clock::{now_ms, now_us};
 pub use database::{Database, connect};
 pub use executor::Executor;

@@ -5,6 +5,7 @@ use crate::api::{Api, App, id_of};
 use crate::clock::now_ms;
 use crate::http;
 use crate::port;
+use crate::wait::await_until;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -32,6 +33,7 @@ pub enum OnRun {
 
 /// How it behaves; changed by scenarios at any time.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools)] // switches of a scenario
 pub struct PlainScript {
     /// Answer to `/run`.
     pub on_run: OnRun,
@@ -41,6 +43,18 @@ pub struct PlainScript {
     pub beats: bool,
     /// Numbers of tasks of which it says that it is busy.
     pub busy: Vec<i64>,
+    /// It answers `/idleBeat`.
+    pub says_idle: bool,
+    /// `/kill` is answered; else its reply never comes.
+    pub answers_kill: bool,
+    /// What each run has logged; none has a log.
+    pub lines: Option<Vec<String>>,
+    /// Its number of a log's first line.
+    pub first_line: i64,
+    /// It says of a log that nothing follows.
+    pub is_end: bool,
+    /// What it calls with.
+    pub agent: String,
 }
 
 /// A message that it got.
@@ -79,6 +93,14 @@ impl PlainExecutor {
     /// # Panics
     /// When it cannot listen.
     pub async fn start(app: &str, token: &str, nodes: &[String]) -> Self {
+        Self::start_below("/", app, token, nodes).await
+    }
+
+    /// The same, where it answers only below `path`, which ends with a slash.
+    ///
+    /// # Panics
+    /// As [`PlainExecutor::start`].
+    pub async fn start_below(path: &str, app: &str, token: &str, nodes: &[String]) -> Self {
         let port = port::free();
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a free port");
         let script = PlainScript {
@@ -86,11 +108,17 @@ impl PlainExecutor {
             calls_back: Some((200, String::new())),
             beats: true,
             busy: Vec::new(),
+            says_idle: true,
+            answers_kill: true,
+            lines: None,
+            first_line: 1,
+            is_end: false,
+            agent: "Java/17".to_owned(),
         };
         let state =
             Arc::new(Mutex::new(State { script, got: Vec::new(), nodes: nodes.to_vec(), token: token.to_owned() }));
-        let server = tokio::spawn(serve(listener, Arc::clone(&state)));
-        Self { address: format!("http://127.0.0.1:{port}/"), app: app.to_owned(), state, server }
+        let server = tokio::spawn(serve(listener, path.to_owned(), Arc::clone(&state)));
+        Self { address: format!("http://127.0.0.1:{port}{path}"), app: app.to_owned(), state, server }
     }
 
     /// Changes how it behaves.
@@ -127,14 +155,11 @@ impl PlainExecutor {
     }
 
     async fn tell_all(&self, path: &str) -> Value {
-        let (nodes, token) = {
-            let state = self.state.lock().unwrap();
-            (state.nodes.clone(), state.token.clone())
-        };
+        let (nodes, token, agent) = self.caller();
         let body = json!({ "registryGroup": "EXECUTOR", "registryKey": self.app, "registryValue": self.address });
         let mut said = Value::Null;
         for node in nodes {
-            said = tell(&node, path, &token, &body).await.expect("a node answers");
+            said = tell_with(&node, path, (&token, &agent), &body).await.expect("a node answers");
         }
         said
     }
@@ -144,12 +169,34 @@ impl PlainExecutor {
     /// # Panics
     /// As [`PlainExecutor::register`].
     pub async fn call_back(&self, items: &[(i64, i32, &str)]) -> Value {
-        let (node, token) = {
-            let state = self.state.lock().unwrap();
-            (state.nodes[0].clone(), state.token.clone())
-        };
+        let (nodes, token, agent) = self.caller();
         let items: Vec<Value> = items.iter().map(|(log, code, text)| ended(*log, *code, text)).collect();
-        tell(&node, "callback", &token, &Value::Array(items)).await.expect("a node answers")
+        tell_with(&nodes[0], "callback", (&token, &agent), &Value::Array(items)).await.expect("a node answers")
+    }
+
+    fn caller(&self) -> (Vec<String>, String, String) {
+        caller(&self.state)
+    }
+
+    /// The number of the task whose handler is called so, as it got it.
+    ///
+    /// # Panics
+    /// When no run of it has come.
+    #[must_use]
+    pub fn job(&self, handler: &str) -> i64 {
+        let runs = self.got("/run");
+        let run = runs.iter().find(|run| run.body["executorHandler"] == handler);
+        run.and_then(|run| run.body["jobId"].as_i64()).expect("a run of that handler has come")
+    }
+
+    /// The numbers of the runs of that handler, in the order in which they came.
+    ///
+    /// # Panics
+    /// As [`PlainExecutor::script`].
+    #[must_use]
+    pub fn runs_of(&self, handler: &str) -> Vec<i64> {
+        let runs = self.got("/run").into_iter().filter(|run| run.body["executorHandler"] == handler);
+        runs.filter_map(|run| run.body["logId"].as_i64()).collect()
     }
 }
 
@@ -174,13 +221,32 @@ pub async fn open_door(api: &Api, app: &App, token: &str) {
     api.expect(201, reqwest::Method::POST, &format!("/apps/{id}/keys"), Some(&key)).await;
 }
 
+/// Waits until these nodes know a token that was made at another one: after an unknown one they read again after a second.
+///
+/// # Panics
+/// When a node cannot be reached, or does not learn of it.
+pub async fn await_door(nodes: &[String], token: &str) {
+    for node in nodes {
+        await_until("the token is known", 30, || async {
+            let said = tell(node, "callback", token, &json!([])).await.expect("a node answers");
+            (said["msg"] != "The access token is wrong.").then_some(())
+        })
+        .await;
+    }
+}
+
 /// A message to the door of a node, and its answer.
 ///
 /// # Errors
 /// When the node cannot be reached, or answers something other than JSON with 200.
 pub async fn tell(node: &str, path: &str, token: &str, body: &Value) -> Result<Value, String> {
+    tell_with(node, path, (token, "Java/17"), body).await
+}
+
+async fn tell_with(node: &str, path: &str, (token, agent): (&str, &str), body: &Value) -> Result<Value, String> {
     let url = format!("{node}/xxl-job-admin/api/{path}");
-    let sent = http::shared().post(url).header("XXL-JOB-ACCESS-TOKEN", token).json(body).send().await;
+    let request = http::shared().post(url).header("XXL-JOB-ACCESS-TOKEN", token).header("User-Agent", agent);
+    let sent = request.json(body).send().await;
     let answer = sent.map_err(|error| error.to_string())?;
     if answer.status() != 200 {
         return Err(format!("status {}", answer.status()));
@@ -188,14 +254,19 @@ pub async fn tell(node: &str, path: &str, token: &str, body: &Value) -> Result<V
     answer.json().await.map_err(|error| error.to_string())
 }
 
+fn caller(state: &Mutex<State>) -> (Vec<String>, String, String) {
+    let state = state.lock().unwrap();
+    (state.nodes.clone(), state.token.clone(), state.script.agent.clone())
+}
+
 /// Serves until it is dropped, like a process.
-async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
+async fn serve(listener: TcpListener, below: String, state: Arc<Mutex<State>>) {
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
-        let state = Arc::clone(&state);
+        let (below, state) = (below.clone(), Arc::clone(&state));
         connections.spawn(async move {
-            let service = service_fn(|request| answer(request, Arc::clone(&state)));
+            let service = service_fn(|request| answer(request, &below, Arc::clone(&state)));
             let served = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             // An error here is a dropped connection, which is what the script asked for.
             let _ = served.await;
@@ -204,9 +275,13 @@ async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
 }
 
 /// An error drops the connection without a reply.
-async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>) -> io::Result<Response<Full<Bytes>>> {
+async fn answer(
+    request: Request<Incoming>,
+    below: &str,
+    state: Arc<Mutex<State>>,
+) -> io::Result<Response<Full<Bytes>>> {
     let at = now_ms();
-    let path = request.uri().path().to_owned();
+    let path = request.uri().path().strip_prefix(below).map_or_else(String::new, |path| format!("/{path}"));
     let token = request.headers().get("XXL-JOB-ACCESS-TOKEN").and_then(|value| value.to_str().ok());
     let token = token.unwrap_or_default().to_owned();
     let body = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
@@ -236,12 +311,24 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>) -> io::Res
         "/idleBeat" if script.busy.contains(&body["jobId"].as_i64().unwrap_or_default()) => {
             reply(&json!({ "code": 500, "msg": "job thread is running or has trigger queue." }))
         }
-        "/idleBeat" | "/kill" => reply(&ok),
-        "/log" => reply(
-            &json!({ "code": 200, "content": { "fromLineNum": 1, "toLineNum": 0, "logContent": "", "isEnd": false } }),
-        ),
+        "/idleBeat" if script.says_idle => reply(&ok),
+        "/kill" if !script.answers_kill => std::future::pending().await,
+        "/kill" => reply(&ok),
+        "/log" => reply(&page(&script, body["fromLineNum"].as_i64().unwrap_or_default())),
         _ => Err(io::Error::other("scripted")),
     }
+}
+
+/// As Java answers: all lines from the one that is asked for.
+fn page(script: &PlainScript, from: i64) -> Value {
+    let Some(lines) = &script.lines else {
+        let content = json!({ "fromLineNum": from, "toLineNum": 0, "logContent": "readLog fail, logFile not exists", "isEnd": true });
+        return json!({ "code": 200, "msg": null, "content": content });
+    };
+    let skipped = usize::try_from(from - script.first_line).unwrap_or_default();
+    let text: String = lines.iter().skip(skipped).flat_map(|line| [line.as_str(), "\n"]).collect();
+    let content = json!({ "fromLineNum": from, "toLineNum": lines.len(), "logContent": text, "isEnd": script.is_end });
+    json!({ "code": 200, "msg": null, "content": content })
 }
 
 fn reply(body: &Value) -> io::Result<Response<Full<Bytes>>> {
@@ -254,12 +341,9 @@ fn reply(body: &Value) -> io::Result<Response<Full<Bytes>>> {
 async fn keep_calling_back(state: Arc<Mutex<State>>, item: Value) {
     let body = Value::Array(vec![item]);
     loop {
-        let (nodes, token) = {
-            let state = state.lock().unwrap();
-            (state.nodes.clone(), state.token.clone())
-        };
+        let (nodes, token, agent) = caller(&state);
         for node in &nodes {
-            if tell(node, "callback", &token, &body).await.is_ok_and(|said| said["code"] == 200) {
+            if tell_with(node, "callback", (&token, &agent), &body).await.is_ok_and(|said| said["code"] == 200) {
                 return;
             }
         }

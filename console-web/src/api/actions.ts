@@ -48,6 +48,7 @@ export const ACTIONS = {
   rotate_encryption: "key",
   rotate_keys: "key",
   run_task: "task",
+  set_origins: "tenant",
   sign_in: "user",
   sign_out: "user",
   skip_fire: "task",

@@ -1214,6 +1214,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tenants/{tenant}/origins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where tasks were imported from */
+        get: operations["list_origins"];
+        /**
+         * Note where tasks were imported from
+         * @description `carillon import` does. A number is given to a task that has none, if no other task of the tenant has it; numbers never change.
+         */
+        put: operations["set_origins"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tenants/{tenant}/quotas": {
         parameters: {
             query?: never;
@@ -2858,6 +2879,18 @@ export interface components {
              */
             wait_timeout_ms: number;
         };
+        /** @description Where a task was imported from. */
+        NewTaskOrigin: {
+            /**
+             * Format: int32
+             * @description The number by which executors and scripts of xxl-job know it.
+             */
+            number?: number | null;
+            /** @description Its identity there: the name of the source, and the id within it (`old#7`). */
+            origin: string;
+            /** @description The task's id. */
+            task: string;
+        };
         /** @description A tenant to create. */
         NewTenant: {
             /** @description Free text for people to read. */
@@ -2945,6 +2978,11 @@ export interface components {
             /** @description By name. */
             leases: components["schemas"]["Lease"][];
             this: components["schemas"]["ThisNode"];
+        };
+        /** @description Where tasks were imported from. */
+        Origins: {
+            /** @description Up to 500 tasks. */
+            items: components["schemas"]["NewTaskOrigin"][];
         };
         /**
          * @description What a schedule does whose local time exists twice, because the clock was put back over it.
@@ -4401,6 +4439,25 @@ export interface components {
         TaskLogPage: {
             /** @description The items. */
             items: components["schemas"]["TaskLog"][];
+            /** @description Cursor of the next page; null on the last page. */
+            next?: string | null;
+        };
+        /** @description Where a task was imported from. */
+        TaskOrigin: {
+            /**
+             * Format: int32
+             * @description The number by which executors and scripts of xxl-job know it; null when it has none yet.
+             */
+            number?: number | null;
+            /** @description Its identity there: the name of the source, and the id within it. */
+            origin: string;
+            /** @description The task's id. */
+            task: string;
+        };
+        /** @description A page of a list. */
+        TaskOriginPage: {
+            /** @description The items. */
+            items: components["schemas"]["TaskOrigin"][];
             /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
@@ -7848,6 +7905,73 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_origins: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page. */
+                after?: string | null;
+                /** @description Page size, 1 to 500. */
+                limit?: number | null;
+            };
+            header?: never;
+            path: {
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of origins, by the task's id */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskOriginPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    set_origins: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Origins"];
+            };
+        };
+        responses: {
+            /** @description Noted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };

@@ -89,20 +89,28 @@ struct LoggedIn {
 
 async fn sign_in(api: web::Data<Api>, request: HttpRequest, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let Credentials { name, password } = body::json(payload).await?;
+    let user = known_user(&api, &request, &name, &password).await?;
+    Ok(answer(&api, begin_session(&api, &request, user).await?))
+}
+
+/// The user with that name and password; who is refused is written down.
+pub async fn known_user(api: &Api, request: &HttpRequest, name: &str, password: &str) -> Result<UserView, Problem> {
+    let address = client_address(api, request);
+    api.authenticator.by_password(name, password, &address).await.map_err(|denied| {
+        let name: String = name.chars().take(64).collect();
+        tracing::warn!(name, address, %denied, "sign-in refused");
+        denied.into()
+    })
+}
+
+/// Starts a session for a user who has shown their password.
+pub async fn begin_session(api: &Api, request: &HttpRequest, user: UserView) -> Result<SignedIn, Problem> {
     let now = api.engine.clock.now_ms();
-    let address = client_address(&api, &request);
+    let address = client_address(api, request);
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let visit = LoginContext { address: &address, agent, number: api.engine.ids.next(now) };
-    let user = match api.authenticator.by_password(&name, &password, &address).await {
-        Ok(user) => user,
-        Err(denied) => {
-            let name: String = name.chars().take(64).collect();
-            tracing::warn!(name, address, %denied, "sign-in refused");
-            return Err(denied.into());
-        }
-    };
-    let note = own_note(&api, &caller(&user, &address), Action::SignIn);
-    Ok(answer(&api, api.authenticator.begin(user, &visit, note, now).await?))
+    let note = own_note(api, &caller(&user, &address), Action::SignIn);
+    Ok(api.authenticator.begin(user, &visit, note, now).await?)
 }
 
 /// A user who has just signed in.
@@ -136,16 +144,22 @@ pub fn cookie(api: &Api, token: String) -> Cookie<'static> {
 }
 
 async fn sign_out(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
+    end_own_session(&api, &caller).await?;
+    let mut gone = cookie(&api, String::new());
+    gone.set_max_age(Duration::ZERO);
+    Ok(HttpResponse::NoContent().cookie(gone).finish())
+}
+
+/// Ends the session that the caller has signed in with.
+pub async fn end_own_session(api: &Api, caller: &Caller) -> Result<(), Problem> {
     let Some(session) = &caller.session else {
         return Err(Refusal::NoSession.into());
     };
     if let Some(number) = api.store.session_number(caller.actor.id, session).await? {
-        let store = api.store.noting(vec![own_note(&api, &caller, Action::SignOut)]);
+        let store = api.store.noting(vec![own_note(api, caller, Action::SignOut)]);
         store.end_sessions(caller.actor.id, Some(number)).await?;
     }
-    let mut gone = cookie(&api, String::new());
-    gone.set_max_age(Duration::ZERO);
-    Ok(HttpResponse::NoContent().cookie(gone).finish())
+    Ok(())
 }
 
 /// The audit note of a user's change to their own account.

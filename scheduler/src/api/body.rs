@@ -13,7 +13,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 /// Largest body of the management API, bytes.
-const BYTES_MAX: usize = 256 * 1024;
+pub const BYTES_MAX: usize = 256 * 1024;
 
 /// How long a body may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 /// Handlers, tags and characters of a name that one executor may have.
 const HANDLERS_MAX: usize = 2_000;
 const TAGS_MAX: usize = 64;
-const NAME_CHARS_MAX: usize = 128;
+pub(super) const NAME_CHARS_MAX: usize = 128;
 
 /// A heartbeat that is not committed by then is answered `StoreUnavailable`: executors wait for
 /// no more than a few seconds, and the answer keeps them going. It is committed all the same, and the next answer says so.

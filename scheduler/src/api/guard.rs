@@ -65,7 +65,7 @@ pub async fn check(guarded: Guard, request: &HttpRequest) -> Result<Option<Calle
         return Ok(None);
     }
     let caller = identify(api, request, &address).await?;
-    api.rates.callers.admit(&format!("{}:{}", caller.actor.kind, caller.actor.name)).map_err(Problem::too_many)?;
+    admit(api, &caller)?;
     refuse_forged(&caller, request)?;
     let is_token = caller.session.is_none();
     if needs == Needs::Session && is_token {
@@ -82,6 +82,12 @@ pub async fn check(guarded: Guard, request: &HttpRequest) -> Result<Option<Calle
         }
         _ => Ok(Some(caller)),
     }
+}
+
+/// Refuses callers who ask too much.
+pub fn admit(api: &Api, caller: &Caller) -> Result<(), Problem> {
+    let name = format!("{}:{}", caller.actor.kind, caller.actor.name);
+    api.rates.callers.admit(&name).map_err(Problem::too_many)
 }
 
 /// The caller that the request's token or cookie identifies.
@@ -137,7 +143,7 @@ fn refuse_forged(caller: &Caller, request: &HttpRequest) -> Result<(), Problem> 
 
 /// A browser tells when the requesting page belongs to another site; such a page may neither change
 /// anything nor sign anyone in.
-fn refuse_foreign(request: &HttpRequest) -> Result<(), Problem> {
+pub fn refuse_foreign(request: &HttpRequest) -> Result<(), Problem> {
     let site = text(request.headers(), "sec-fetch-site").unwrap_or("none");
     let only_looks = [Method::GET, Method::HEAD].contains(request.method());
     if only_looks || ["same-origin", "none"].contains(&site) {

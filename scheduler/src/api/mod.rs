@@ -34,6 +34,7 @@ mod needs;
 mod nodes;
 mod openapi;
 mod operation;
+mod origins;
 mod parents;
 mod past;
 mod people;
@@ -121,6 +122,7 @@ fn operations() -> Vec<Operation> {
         logs::operations(),
         maintenance::operations(),
         nodes::operations(),
+        origins::operations(),
         past::operations(),
         reference::operations(),
         quotas::operations(),

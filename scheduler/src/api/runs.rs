@@ -11,7 +11,7 @@ use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::task::{SPAN_MS_MAX, ScheduleKind, check_params, params_text};
 use crate::domain::{Action, BackfillId, FieldError, FieldRefusal, LogId, Owner, Permission};
-use crate::store::{Backfill, NewRun};
+use crate::store::{Backfill, NewRun, StartedRun, TaskView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -98,11 +98,7 @@ async fn run(
     let _slot = wait.map(|_| api.waiting.enter()).transpose()?;
     let now = api.engine.clock.now_ms();
     let wanted = input.read(api.engine.ids.next(now), now)?;
-    let after = json!({ "log": wanted.id.to_string(), "at": wanted.at, "params": wanted.params }).to_string();
-    let target = Target::task(task.id, &task.spec.name);
-    let note = api.note(&caller, Action::RunTask, task.owner.tenant_id, target, (None, Some(after)));
-    let started = api.store.noting(vec![note]).start_run(&task, &wanted).await?;
-    api.wake.notify_one();
+    let started = start_run(&api, &caller, &task, &wanted).await?;
     let log = started.log.to_string();
     let run = match wait {
         Some(wait) => {
@@ -113,6 +109,16 @@ async fn run(
     };
     let answer = Started { log, fire_time: started.fire_time, repeated: started.is_repeated, run };
     Ok(HttpResponse::Accepted().json(answer))
+}
+
+/// Starts a run of a task that the caller may run, and records it in the audit.
+pub async fn start_run(api: &Api, caller: &Caller, task: &TaskView, wanted: &NewRun) -> Result<StartedRun, Problem> {
+    let after = json!({ "log": wanted.id.to_string(), "at": wanted.at, "params": wanted.params }).to_string();
+    let target = Target::task(task.id, &task.spec.name);
+    let note = api.note(caller, Action::RunTask, task.owner.tenant_id, target, (None, Some(after)));
+    let started = api.store.noting(vec![note]).start_run(task, wanted).await?;
+    api.wake.notify_one();
+    Ok(started)
 }
 
 impl RunInput {

@@ -155,6 +155,14 @@ async fn of_spec(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> 
     Ok(HttpResponse::Ok().json(Page::whole(lines(schedule, after.unwrap_or(now), count, left).await?)))
 }
 
+/// The next fires of an unsaved schedule without a calendar, epoch ms.
+pub async fn next_fires(api: &Api, spec: &TaskSpec, count: usize) -> Result<Vec<i64>, Problem> {
+    let now = api.engine.clock.now_ms();
+    let schedule = ready(api, TenantId::NONE, spec, now, TaskId::NONE).await?;
+    let lines = lines(schedule, now, count.min(COUNT_MAX), i64::MAX).await?;
+    Ok(lines.iter().filter(|line| line.kind == Kind::Fires).map(|line| line.fire_time).collect())
+}
+
 /// How many fires are wanted.
 fn checked(count: Option<i64>) -> Result<usize, FieldError> {
     let count = usize::try_from(count.unwrap_or(10)).ok().filter(|count| (1..=COUNT_MAX).contains(count));

@@ -1,28 +1,28 @@
 //! Tasks: reading, creating, editing, starting, stopping, pausing, deleting.
 
+mod changes;
 mod input;
 mod output;
 
-pub use input::{StateFields, defaults};
+pub use changes::{Changes, delete as delete_task, start as start_task, stop as stop_task};
+pub use input::{StateFields, defaults, refuse_past};
 pub use output::Task;
 
 use super::input::{
     Page, Query, etag, if_match, known_word, limit, parse_id, parse_optional_id, refuse_stale, refuse_wrong_search,
 };
 use super::operation::{Operation, delete, get, patch, post, put};
-use super::parents::Parents;
 use super::problem::Problem;
 use super::task_schema::{self, TaskDefinition, TaskPatch};
 use super::{Api, body, words};
 use crate::auth::Caller;
-use crate::definitions::{NotRevoked, change_of};
-use crate::domain::audit::Target;
+use crate::definitions::NotRevoked;
 use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, TaskSpec};
-use crate::domain::{Action, FieldError, FieldRefusal, Owner, Permission, Refusal, TaskId};
-use crate::store::{Activity, NewTask, TaskFilter, TaskState, TaskView, audited_task};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission, TaskId};
+use crate::store::{Activity, TaskFilter, TaskState, TaskView};
 use actix_web::{HttpRequest, HttpResponse, web};
-use input::{READ_ONLY, add, default_of, read, refuse_past};
+use input::{READ_ONLY, add, default_of, gone, read};
 use output::Changed;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -155,15 +155,11 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     let (Some(spec), Some(tenant), Some(app)) = (spec.filter(|_| refused.is_empty()), beside.tenant, beside.app) else {
         return Err(Problem::fields(refused));
     };
-    let owner = api.owner(&caller, Permission::TasksCreate, &tenant, &app).await?;
-    refuse_state(&caller, owner, &Activity::default(), &activity)?;
-    refuse_parents(Parents::new(&api, &caller, Permission::TasksCreate), (&tenant, &app), None, &spec).await?;
     let id: TaskId = api.engine.ids.next(now);
-    let after = audited_task(&spec, &activity);
-    let note = api.note(&caller, Action::CreateTask, owner.tenant_id, Target::task(id, &spec.name), (None, after));
-    let task = NewTask { id, owner, spec, activity };
-    api.definitions.noting(vec![note]).apply(std::slice::from_ref(&task), &[]).await?;
-    let task = find(&api, &caller, Permission::TasksCreate, task.id).await?;
+    let mut changes = Changes::of(&api, &caller);
+    changes.create(id, (&tenant, &app), spec, activity).await?;
+    changes.make().await?;
+    let task = find(&api, &caller, Permission::TasksCreate, id).await?;
     Ok(HttpResponse::Created().insert_header(etag(task.revision)).json(shown(&api, &task).await?))
 }
 
@@ -235,50 +231,20 @@ async fn rewrite(
     };
     refuse_stale(beside.revision, before.revision)?;
     refuse_stale(if_match(request)?, before.revision)?;
-    refuse_state(caller, before.owner, &before.activity, &activity)?;
-    let place = (before.tenant.as_str(), before.app.as_str());
-    refuse_parents(Parents::new(api, caller, Permission::TasksEdit), place, Some(&before.spec), &spec).await?;
-    change(api, caller, action, before, spec, activity).await
-}
-
-async fn refuse_parents(
-    mut parents: Parents<'_>,
-    place: (&str, &str),
-    before: Option<&TaskSpec>,
-    spec: &TaskSpec,
-) -> Result<(), Problem> {
-    let refused = parents.refused(place, before, spec).await?;
-    if refused.is_empty() { Ok(()) } else { Err(Problem::fields(refused)) }
-}
-
-/// Callers who may create or edit a task, but not start or stop it, must not do so through an edit.
-fn refuse_state(caller: &Caller, owner: Owner, before: &Activity, after: &Activity) -> Result<(), Problem> {
-    let needed = match after {
-        after if after == before => return Ok(()),
-        Activity { pause_note: Some(_), .. } => Permission::TasksPause,
-        Activity { started: true, .. } => Permission::TasksStart,
-        Activity { .. } => Permission::TasksStop,
-    };
-    if caller.access.holds(needed, owner.tenant_id, owner.app_id) {
-        return Ok(());
-    }
-    Err(Problem::forbidden(needed))
+    let (task, not_revoked) = changes::change(api, caller, action, before, spec, activity).await?;
+    changed(api, &task, not_revoked).await
 }
 
 async fn start(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = find(&api, &caller, Permission::TasksStart, parse_id("id", &id)?).await?;
-    if before.activity.started {
-        return changed(&api, &before, NotRevoked::default()).await;
-    }
-    refuse_past(&before.spec, &Activity::of(true), api.engine.clock.now_ms())?;
-    let spec = before.spec.clone();
-    change(&api, &caller, Action::StartTask, before, spec, Activity::of(true)).await
+    let (task, not_revoked) = start_task(&api, &caller, before).await?;
+    changed(&api, &task, not_revoked).await
 }
 
 async fn stop(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = find(&api, &caller, Permission::TasksStop, parse_id("id", &id)?).await?;
-    let spec = before.spec.clone();
-    change(&api, &caller, Action::StopTask, before, spec, Activity::of(false)).await
+    let (task, not_revoked) = stop_task(&api, &caller, before).await?;
+    changed(&api, &task, not_revoked).await
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -301,7 +267,9 @@ async fn pause(
     }
     let before = find(&api, &caller, Permission::TasksPause, parse_id("id", &id)?).await?;
     let spec = before.spec.clone();
-    change(&api, &caller, Action::PauseTask, before, spec, Activity { started: false, pause_note: Some(note) }).await
+    let activity = Activity { started: false, pause_note: Some(note) };
+    let (task, not_revoked) = changes::change(&api, &caller, Action::PauseTask, before, spec, activity).await?;
+    changed(&api, &task, not_revoked).await
 }
 
 async fn remove(
@@ -312,29 +280,8 @@ async fn remove(
 ) -> Result<HttpResponse, Problem> {
     let before = find(&api, &caller, Permission::TasksDelete, parse_id("id", &id)?).await?;
     refuse_stale(if_match(&request)?, before.revision)?;
-    let was = audited_task(&before.spec, &before.activity);
-    let target = Target::task(before.id, &before.spec.name);
-    let note = api.note(&caller, Action::DeleteTask, before.owner.tenant_id, target, (was, None));
-    let not_revoked = api.definitions.noting(vec![note]).delete(&before).await?;
+    let not_revoked = delete_task(&api, &caller, &before).await?;
     changed(&api, &before, not_revoked).await
-}
-
-async fn change(
-    api: &Api,
-    caller: &Caller,
-    action: Action,
-    before: TaskView,
-    spec: TaskSpec,
-    activity: Activity,
-) -> Result<HttpResponse, Problem> {
-    let id = before.id;
-    let was = audited_task(&before.spec, &before.activity);
-    let note = (was, audited_task(&spec, &activity));
-    let note = api.note(caller, action, before.owner.tenant_id, Target::task(id, &spec.name), note);
-    let changes = [change_of(before, spec, activity)];
-    let not_revoked = api.definitions.noting(vec![note]).apply(&[], &changes).await?;
-    let task = api.definitions.find(id).await?.ok_or_else(|| gone(id))?;
-    changed(api, &task, not_revoked.into_iter().next().unwrap_or_default()).await
 }
 
 async fn changed(api: &Api, task: &TaskView, not_revoked: NotRevoked) -> Result<HttpResponse, Problem> {
@@ -348,8 +295,4 @@ pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: TaskId) -> 
     let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
     let found = api.store.list_tasks(&caller.access_scope(needs), &filter).await?;
     found.into_iter().next().ok_or_else(|| gone(id))
-}
-
-fn gone(id: TaskId) -> Problem {
-    Refusal::not_found("task", id).into()
 }

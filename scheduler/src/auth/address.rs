@@ -8,6 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use url::{Host, Url};
 
+/// The longest path of an address, bytes.
+const PATH_BYTES_MAX: usize = 64;
+
 /// Addresses allowed for executors.
 #[derive(Debug, Clone)]
 pub struct AddressRule {
@@ -33,25 +36,52 @@ impl AddressRule {
     /// # Errors
     /// What is wrong with it.
     pub fn check(&self, address: &str) -> Result<(), String> {
+        let url = self.checked(address)?;
+        if url.path() == "/" { Ok(()) } else { Err(refused(address, "it must be only http://host:port")) }
+    }
+
+    /// The same, where a path may follow the port: some executors of xxl-job share a server with others.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_with_path(&self, address: &str) -> Result<(), String> {
+        let url = self.checked(address)?;
+        let path = url.path().trim_end_matches('/');
+        let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte));
+        // Where it is not as it was written, it had dots for folders, or signs that have to be escaped.
+        let rest = address.split_once("://").map_or("", |(_, rest)| rest);
+        let written = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default();
+        let is_same = written.trim_end_matches('/') == path;
+        if path.len() > PATH_BYTES_MAX || !is_plain || !is_same || path.contains("//") {
+            let why = format!(
+                "its path must have at most {PATH_BYTES_MAX} characters, which are letters, digits and -_.~ between single slashes"
+            );
+            return Err(refused(address, &why));
+        }
+        Ok(())
+    }
+
+    /// What both have in common.
+    fn checked(&self, address: &str) -> Result<Url, String> {
         let url = Url::parse(address).map_err(|error| format!("address `{address}` is not a URL: {error}"))?;
-        let refuse = |why: &str| Err(format!("address `{address}` is refused: {why}"));
+        let refuse = |why: &str| Err(refused(address, why));
         if url.scheme() != "http" {
             return refuse("it must begin with http://");
         }
         if !url.username().is_empty() || url.password().is_some() {
             return refuse("it must not carry a user name");
         }
-        if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
-            return refuse("it must be only http://host:port");
+        if url.query().is_some() || url.fragment().is_some() {
+            return refuse("it must be only http://host:port, without a query");
         }
         // `Url` has normalised spellings such as 2852039166 or 0xa9.1 to plain addresses.
         let ip = match url.host() {
             None => return refuse("it has no host"),
-            Some(Host::Domain(_)) => return Ok(()),
+            Some(Host::Domain(_)) => return Ok(url),
             Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
             Some(Host::Ipv6(ip)) => IpAddr::V6(ip),
         };
-        self.admit(ip).or_else(refuse)
+        self.admit(ip).map_or_else(refuse, |()| Ok(url))
     }
 
     /// Whether something may be sent to `ip`.
@@ -90,6 +120,10 @@ impl AddressRule {
         }
         Ok(allowed)
     }
+}
+
+fn refused(address: &str, why: &str) -> String {
+    format!("address `{address}` is refused: {why}")
 }
 
 /// Whether a node that says that it is at `node` listens at `address`, as far as that can be known: on its own machine it may go by
@@ -224,6 +258,27 @@ mod tests {
             "",
         ] {
             assert!(everything().check(bad).is_err(), "{bad}");
+            assert!(bad.ends_with("/path") || everything().check_with_path(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_plain_and_bounded() {
+        let of = |path: &str| everything().check_with_path(&format!("http://10.0.0.7:9999{path}"));
+        for good in ["", "/", "/job", "/job/", "/shop/xxl-job_v1.2~a"] {
+            assert_eq!(of(good), Ok(()), "{good}");
+        }
+        let long = format!("/{}", "x".repeat(64));
+        for bad in [
+            "/a/../b", "/./b", "//b", "/a//b", "/a b", "/a%20b", "/\u{e9}", "/a;b", "/a\\b", "/a@b", "/j?x=1", "/j#x",
+            &long,
+        ] {
+            assert!(of(bad).is_err(), "{bad}");
+        }
+        for bad in
+            ["http://u:p@10.0.0.7:1/job", "http://169.254.169.254/latest", "https://10.0.0.7/job", "http://8.8.8.8/job"]
+        {
+            assert!(default().check_with_path(bad).is_err(), "{bad}");
         }
     }
 

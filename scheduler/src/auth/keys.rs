@@ -185,6 +185,16 @@ impl KeyRing {
         }
     }
 
+    /// What `find` finds here, if need be once the keys have been read again: a key may have been made a moment ago, at another
+    /// node.
+    pub async fn find_soon<T>(&self, store: &dyn KeyStore, find: impl Fn(&Self) -> Option<T>) -> Option<T> {
+        if let Some(found) = find(self) {
+            return Some(found);
+        }
+        self.refresh_soon(store).await;
+        find(self)
+    }
+
     /// The key of that id that signs, if it is valid at `now` (cluster ms).
     pub fn find(&self, id: &str, now: i64) -> Option<Arc<SigningKey>> {
         self.keys.load().by_id.get(id).filter(|key| key.is_valid(now) && !key.is_token).cloned()

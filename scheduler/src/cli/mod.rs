@@ -18,6 +18,7 @@ mod executors;
 pub mod exit;
 mod files;
 mod find;
+mod import;
 mod instant;
 mod keys;
 mod login;
@@ -133,6 +134,8 @@ pub enum Asked {
     Tokens(Resource<tokens::Tokens>),
     /// Show and end your sessions.
     Sessions(Resource<tokens::Sessions>),
+    /// Take over what another scheduler has: xxl-job, horace cron-job.
+    Import(Resource<import::Import>),
     /// Search and verify the audit: who did what.
     Audit(Resource<audit::Audit>),
     /// Send any request to the API.
@@ -233,6 +236,7 @@ impl Asked {
             Self::Roles(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Tokens(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Sessions(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Import(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Audit(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Api(SingleCommand { client, args }) => args.run(&Client::of(&client)?).await?,
         }

@@ -107,7 +107,8 @@ impl Announcer {
                 return self.tag(owner, row, tags).await;
             }
         }
-        let announcement = Announcement { owner, key_id: &key.key.id, address, by, until: 0, tags: Some(tags) };
+        let announcement =
+            Announcement { owner, key_id: &key.key.id, address, version: "", by, until: 0, tags: Some(tags) };
         let id = match self.plain_store.announce(&announcement, &|| self.engine.ids.next(now), now).await {
             // One with the SDK goes by that very name: nobody needs to speak for it.
             Err(error) if error.kind() == StoreErrorKind::Conflict => return Ok(()),

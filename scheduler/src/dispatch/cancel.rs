@@ -33,6 +33,17 @@ const UNKNOWN_MARGIN_MS: i64 = 1_000;
 /// How often a cancel is retried for shards that change between reading and writing; then the reaper takes over.
 const ROUNDS_MAX: usize = 10;
 
+/// What executors are asked to do with runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// To drop what has not started.
+    Drop,
+    /// To stop them, started or not.
+    Stop,
+    /// The same once more: they may have been told so before, also by another node.
+    StopAgain,
+}
+
 /// Asks executors to drop runs.
 pub struct Canceller<S: ?Sized> {
     store: Arc<S>,
@@ -86,7 +97,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         if !runs.is_empty() {
             self.is_open.store(true, Ordering::SeqCst);
         }
-        let (answers, unreachable) = self.ask_all(runs, false).await;
+        let (answers, unreachable) = self.ask_all(runs, Wish::Drop).await;
         let mut took = Revocation { unreachable, ..Revocation::default() };
         let (mut unstarted, mut started) = (Vec::new(), Vec::new());
         for (dispatched, outcome) in answers {
@@ -118,8 +129,8 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
     }
 
     /// Tells executors to stop `runs` (DISPATCHED, no parents), started or not.
-    async fn stop_at_executors(&self, runs: Vec<DispatchedRun>, reason: Reason) -> Result<Revocation> {
-        let (answers, unreachable) = self.ask_all(runs, true).await;
+    async fn stop_at_executors(&self, runs: Vec<DispatchedRun>, reason: Reason, wish: Wish) -> Result<Revocation> {
+        let (answers, unreachable) = self.ask_all(runs, wish).await;
         let mut took = Revocation { unreachable, ..Revocation::default() };
         let mut changes = Vec::new();
         for (dispatched, outcome) in answers {
@@ -138,11 +149,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
     }
 
     /// Asks the executors of `runs` to cancel them; also those whose executor could not be asked.
-    async fn ask_all(
-        &self,
-        runs: Vec<DispatchedRun>,
-        running_too: bool,
-    ) -> (Vec<(DispatchedRun, CancelOutcome)>, Vec<LogId>) {
+    async fn ask_all(&self, runs: Vec<DispatchedRun>, wish: Wish) -> (Vec<(DispatchedRun, CancelOutcome)>, Vec<LogId>) {
         let mut by_executor: HashMap<ExecutorId, Vec<DispatchedRun>> = HashMap::new();
         for dispatched in runs {
             by_executor.entry(dispatched.run.executor_id).or_default().push(dispatched);
@@ -156,7 +163,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
             };
             while !runs.is_empty() {
                 let rest = runs.split_off(runs.len().min(DISPATCH_ITEMS_MAX));
-                messages.push(self.ask(Arc::clone(&executor), runs, running_too));
+                messages.push(self.ask(Arc::clone(&executor), runs, wish));
                 runs = rest;
             }
         }
@@ -216,15 +223,21 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
             runs.iter().map(|dispatched| (dispatched.run.id, dispatched.run.version)).collect();
         self.is_open.store(true, Ordering::SeqCst);
         let noted = store.note_stop(&keys, reason).await?;
-        let mut stopping: Vec<DispatchedRun> =
-            runs.into_iter().filter(|dispatched| noted.contains(&dispatched.run.id)).collect();
-        for dispatched in &mut stopping {
-            dispatched.run.version += 1;
-            dispatched.stopping = reason;
-        }
         // A parent ends with its shards.
-        stopping.retain(|dispatched| !dispatched.run.is_parent());
-        let took = self.stop_at_executors(stopping, reason).await?;
+        let told =
+            runs.into_iter().filter(|dispatched| noted.contains(&dispatched.run.id) && !dispatched.run.is_parent());
+        let (again, first): (Vec<_>, Vec<_>) = told.partition(DispatchedRun::is_stopping);
+        let mut took = Revocation::default();
+        for (mut runs, wish) in [(first, Wish::Stop), (again, Wish::StopAgain)] {
+            for dispatched in &mut runs {
+                dispatched.run.version += 1;
+                dispatched.stopping = reason;
+            }
+            let part = self.stop_at_executors(runs, reason, wish).await?;
+            took.dropped.extend(part.dropped);
+            took.running.extend(part.running);
+            took.unreachable.extend(part.unreachable);
+        }
         Ok(Revocation { noted: noted.len(), ..took })
     }
 
@@ -281,7 +294,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
             by_reason.entry(dispatched.stopping).or_default().push(dispatched);
         }
         for (reason, runs) in by_reason {
-            dropped += self.stop_at_executors(runs, reason).await?.dropped.len();
+            dropped += self.stop_at_executors(runs, reason, Wish::StopAgain).await?.dropped.len();
         }
         Ok(dropped)
     }
@@ -306,11 +319,11 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         &self,
         executor: Arc<Executor>,
         runs: Vec<DispatchedRun>,
-        running_too: bool,
+        wish: Wish,
     ) -> (Vec<DispatchedRun>, std::result::Result<Vec<CancelOutcome>, SendError>) {
         let keys = runs.iter().map(|dispatched| RunKey(dispatched.run.id.0, dispatched.run.attempt)).collect();
-        let message = Cancel { executor_id: executor.id.0, runs: keys, unstarted_only: !running_too };
-        let answer = self.transport.cancel(&executor, &message).await.map(|ack| ack.outcomes);
+        let message = Cancel { executor_id: executor.id.0, runs: keys, unstarted_only: wish == Wish::Drop };
+        let answer = self.transport.cancel(&executor, &message, wish == Wish::StopAgain).await.map(|ack| ack.outcomes);
         (runs, answer)
     }
 }

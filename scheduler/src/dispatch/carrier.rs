@@ -17,7 +17,7 @@ pub enum Uncarried {
 /// The way to executors.
 #[async_trait]
 pub trait Carrier: Send + Sync {
-    /// Carries `request` to the executor at `address` (`http://host:port`), and its answer back, whose body has at most
+    /// Carries `request` to the executor at `address` (`http://host:port`, perhaps with a path), and its answer back, whose body has at most
     /// `bytes_max`. Takes a bounded time.
     async fn carry(&self, address: &str, request: Request, bytes_max: usize) -> Result<Answer, Uncarried>;
 }

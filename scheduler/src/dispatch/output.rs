@@ -70,6 +70,15 @@ pub struct Wanted {
     pub limit: u32,
 }
 
+/// Who says when an attempt has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndSource {
+    /// Its executor.
+    Executor,
+    /// The run's row: its executor does not.
+    Row,
+}
+
 /// One page, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
@@ -79,6 +88,8 @@ pub struct Reading {
     pub status: OutputStatus,
     /// Whether the run may still change this.
     pub is_final: bool,
+    /// Who says when the attempt has ended.
+    pub end_source: EndSource,
     /// Whole characters.
     pub text: String,
     /// Where the next page begins.
@@ -219,6 +230,7 @@ impl Asked {
             attempt: self.attempt,
             status,
             is_final: !self.goes_on || status == OutputStatus::Sharded,
+            end_source: EndSource::Executor,
             text: String::new(),
             // What comes later begins where the reader is.
             next: self.message.from,
@@ -232,6 +244,7 @@ impl Asked {
 
     fn answered(&self, executor: &Executor, answer: std::result::Result<OutputPage, SendError>) -> Reading {
         let reading = match answer {
+            Ok(page) if executor.plain => self.plain_page(page),
             Ok(page) => self.page(page),
             Err(SendError::Refused(Code::NotFound, _)) => {
                 let detail = "its executor keeps no output: its version is too old, or output is switched off there";
@@ -250,6 +263,18 @@ impl Asked {
             }
         };
         Reading { address: Some(executor.address.clone()), ..reading }
+    }
+
+    /// Clients of xxl-job say that nothing follows while a run goes on, or never do: its row knows. Once it has ended, there is
+    /// more until a page is empty, as some tell only so many lines at once.
+    fn plain_page(&self, page: OutputPage) -> Reading {
+        let more = page.more || !(self.goes_on || page.state == OutputState::Ended || page.text.is_empty());
+        let state = match page.state {
+            OutputState::Running | OutputState::Ended if self.goes_on => OutputState::Running,
+            OutputState::Running => OutputState::Ended,
+            state => state,
+        };
+        Reading { end_source: EndSource::Row, ..self.page(OutputPage { state, more, ..page }) }
     }
 
     fn page(&self, page: OutputPage) -> Reading {
@@ -305,6 +330,26 @@ mod tests {
         }
         let over = asked(Status::Succeeded, 2, None).page(page(OutputState::Unknown, false));
         assert_eq!((over.status, over.is_final), (OutputStatus::NotKept, true));
+    }
+
+    #[test]
+    fn of_a_plain_executor_the_row_says_whether_more_can_follow() {
+        let (now, over) = (asked(Status::Dispatched, 1, None), asked(Status::Succeeded, 1, None));
+        let empty = |state| OutputPage { text: String::new(), ..page(state, false) };
+        for (asked, page, status, more, is_final) in [
+            (&now, page(OutputState::Ended, false), OutputStatus::Running, false, false),
+            (&now, empty(OutputState::Ended), OutputStatus::Running, false, false),
+            (&now, page(OutputState::Running, true), OutputStatus::Running, true, false),
+            (&now, empty(OutputState::Unknown), OutputStatus::NotStarted, false, false),
+            (&over, page(OutputState::Running, false), OutputStatus::Ended, true, false),
+            (&over, empty(OutputState::Running), OutputStatus::Ended, false, true),
+            (&over, page(OutputState::Ended, false), OutputStatus::Ended, false, true),
+            (&over, page(OutputState::Ended, true), OutputStatus::Ended, true, false),
+            (&over, empty(OutputState::Unknown), OutputStatus::NotKept, false, true),
+        ] {
+            let reading = asked.plain_page(page.clone());
+            assert_eq!((reading.status, reading.more, reading.is_final), (status, more, is_final), "{page:?}");
+        }
     }
 
     #[test]

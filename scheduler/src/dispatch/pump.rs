@@ -20,8 +20,15 @@ use tokio_util::task::TaskTracker;
 /// Batches between the queue and their mark at a time.
 const BATCHES_MAX: usize = 16;
 
-/// Runs in one batch.
+/// Runs in one batch, where executors are few.
 const BATCH_RUNS: usize = 500;
+
+/// Runs in one batch for each executor: a message costs both sides as much as dozens of runs in it, and a batch that is dealt
+/// out to more executors than it has runs is a message for each.
+const BATCH_RUNS_EACH: usize = 5;
+
+/// Runs in one batch at most: one statement marks them.
+const BATCH_RUNS_MAX: usize = 5_000;
 
 /// Distances of the pump, ms.
 #[derive(Debug, Clone, Copy)]
@@ -54,12 +61,12 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + 
 
     /// Turns as a task: hands each batch to `spawn`, until the queue is closed.
     pub async fn run(&self, spawn: impl Fn(BoxFuture<'static, ()>)) {
-        self.turn(move || self.queue.ready(move || self.until(), BATCH_RUNS), spawn).await;
+        self.turn(move || self.queue.ready(move || self.until(), self.batch_runs()), spawn).await;
     }
 
     /// Turns on a thread of its own, which sleeps between two batches.
     fn block(&self, runtime: &Handle) {
-        let next = || ready(self.queue.wait(|| self.until(), BATCH_RUNS));
+        let next = || ready(self.queue.wait(|| self.until(), self.batch_runs()));
         runtime.block_on(self.turn(next, |batch| drop(runtime.spawn(batch))));
     }
 
@@ -76,6 +83,10 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + 
         }
     }
 
+    fn batch_runs(&self) -> usize {
+        batch_runs(self.dispatcher.registry.len())
+    }
+
     /// What is due by then may leave, ms.
     fn until(&self) -> i64 {
         self.clock.now_ms() + self.settings.lead_ms
@@ -89,6 +100,11 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + 
         self.batches.close();
         self.batches.wait().await;
     }
+}
+
+/// How many runs may leave together.
+fn batch_runs(executors: usize) -> usize {
+    executors.saturating_mul(BATCH_RUNS_EACH).clamp(BATCH_RUNS, BATCH_RUNS_MAX)
 }
 
 async fn dispatch<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore>(
@@ -135,5 +151,16 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + 
             }
         })
         .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_has_several_runs_for_each_of_many_executors() {
+        assert_eq!([0, 1, 100].map(batch_runs), [500; 3]);
+        assert_eq!([101, 1_000, usize::MAX].map(batch_runs), [505, 5_000, 5_000]);
     }
 }

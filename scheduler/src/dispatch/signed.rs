@@ -66,13 +66,8 @@ impl<C: Carrier> SignedTransport<C> {
     /// The key that the executor registered with. When it has ended nothing is sent there any more:
     /// the holder of such a key is no longer an executor of the app.
     async fn key_of(&self, to: &Recipient<'_>) -> Result<Arc<SigningKey>, SendError> {
-        let find = || self.parts.keys.find(to.key_id, self.parts.clock.now_ms()).filter(|key| key.owner == to.owner);
-        if let Some(key) = find() {
-            return Ok(key);
-        }
-        // It may have been made a moment ago, at another node.
-        self.parts.keys.refresh_soon(&*self.parts.key_store).await;
-        find().ok_or_else(|| {
+        let find = |keys: &KeyRing| keys.find(to.key_id, self.parts.clock.now_ms()).filter(|key| key.owner == to.owner);
+        self.parts.keys.find_soon(&*self.parts.key_store, find).await.ok_or_else(|| {
             SendError::NotDelivered(format!("its key {} has ended; it must register with a valid one", to.key_id))
         })
     }
@@ -183,7 +178,7 @@ impl<C: Carrier> Transport for SignedTransport<C> {
         }
     }
 
-    async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError> {
+    async fn cancel(&self, to: &Executor, message: &Cancel, _again: bool) -> Result<CancelAck, SendError> {
         self.call(to, "/cancel", message).await
     }
 

@@ -2,7 +2,7 @@
 //! The executor is polled; what is sent to the client is bounded in time and size,
 //! and so is the number of clients that a node serves.
 
-use super::output::{OutputReader, OutputStatus, Reading, Wanted};
+use super::output::{EndSource, OutputReader, OutputStatus, Reading, Wanted};
 use crate::auth::Recheck;
 use crate::domain::{Run, TenantId, UserId};
 use crate::store::{ExecutorStore, Result};
@@ -202,6 +202,7 @@ struct Tail<S: ?Sized> {
     began: Instant,
     said: u64,
     status: Option<OutputStatus>,
+    end_source: EndSource,
     /// Before the next look.
     pause: Option<Duration>,
     is_complete: bool,
@@ -229,6 +230,7 @@ pub fn follow<S: ExecutorStore + ?Sized + 'static>(
         began: Instant::now(),
         said: 0,
         status: None,
+        end_source: EndSource::Executor,
         pause: None,
         is_complete: false,
         is_over: false,
@@ -291,8 +293,10 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
     }
 
     async fn look(&mut self) -> Result<Option<Reading>> {
-        // An executor that says that the attempt runs needs no row beside it.
-        if !matches!(self.status, None | Some(OutputStatus::Running | OutputStatus::Ended)) {
+        // An executor that says that the attempt runs, and will say when it has ended, needs no row beside it.
+        if self.end_source == EndSource::Row
+            || !matches!(self.status, None | Some(OutputStatus::Running | OutputStatus::Ended))
+        {
             let Some(run) = (self.source)().await? else { return Ok(None) };
             self.run = run;
         }
@@ -312,6 +316,7 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
         }
         let is_change = !reading.text.is_empty() || self.status != Some(reading.status);
         self.status = Some(reading.status);
+        self.end_source = reading.end_source;
         is_change.then_some(TailEvent::Page(reading))
     }
 

@@ -37,8 +37,8 @@ pub enum Presence {
 pub trait Transport: Send + Sync {
     /// Dispatches runs; idempotent per (log, attempt).
     async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError>;
-    /// Revokes runs.
-    async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError>;
+    /// Revokes runs; `again` when they may have been revoked there before, also by another node.
+    async fn cancel(&self, to: &Executor, message: &Cancel, again: bool) -> Result<CancelAck, SendError>;
     /// Asks which tasks an executor is busy with, and whether it is there at all.
     async fn ask(&self, to: &Executor, message: &protocol::Probe) -> Result<ProbeAck, SendError>;
     /// Reads a page of a run's log output.

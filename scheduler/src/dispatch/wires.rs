@@ -27,8 +27,8 @@ impl Transport for Wires {
         self.to(to.plain).dispatch(to, message).await
     }
 
-    async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError> {
-        self.to(to.plain).cancel(to, message).await
+    async fn cancel(&self, to: &Executor, message: &Cancel, again: bool) -> Result<CancelAck, SendError> {
+        self.to(to.plain).cancel(to, message, again).await
     }
 
     async fn ask(&self, to: &Executor, message: &Probe) -> Result<ProbeAck, SendError> {

@@ -66,6 +66,7 @@ actions! {
     RunTask "run_task" "task" [TaskLogs]
     SkipFire "skip_fire" "task" [Tasks, TaskLogs]
     RestoreFire "restore_fire" "task" [Tasks, TaskLogs]
+    SetOrigins "set_origins" "tenant" [Tasks]
     CreateBackfill "create_backfill" "task" [Backfills, TaskLogs]
     CancelBackfill "cancel_backfill" "task" [Backfills, TaskLogs]
     CancelRun "cancel_run" "task_log" [TaskLogs]

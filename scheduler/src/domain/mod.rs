@@ -3,7 +3,8 @@
 //! `task_log` holds the states of a run and which may follow which; `task` what an admin
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
 //! `refusal` lists why something is refused; `routing` chooses executors; `cron` knows Quartz; `access` says who may do what; `statistics` adds up
-//! what happened, `forecast` what will; `discovery` says where executors are found; `xxljob` reads and writes what executors of xxl-job do.
+//! what happened, `forecast` what will; `discovery` says where executors are found; `xxljob` reads and writes what executors of xxl-job
+//! do; `import` is what other schedulers have, which `xxljob` and `horace` read.
 
 pub mod access;
 pub mod action;
@@ -20,8 +21,10 @@ pub mod executor;
 pub mod failure;
 pub mod field_error;
 pub mod forecast;
+pub mod horace;
 pub mod id;
 pub mod id_source;
+pub mod import;
 pub mod instant;
 pub mod links;
 pub mod missed;

@@ -9,8 +9,8 @@ use crate::engine::Engine;
 use crate::store::SqlStore;
 use crate::workers::EngineParts;
 use crate::xxljob::{
-    Inquiry, InquiryParts, JobNumbers, Reports, Sender, SenderSettings, SenderThread, SentRuns, StandIn, StandInParts,
-    Vouching, VouchingParts,
+    Inquiry, InquiryParts, InquirySettings, JobNumbers, Reports, Sender, SenderSettings, SenderThread, SentRuns,
+    StandIn, StandInParts, Vouching, VouchingParts,
 };
 use anyhow::Context;
 use std::sync::Arc;
@@ -49,6 +49,7 @@ impl PlainWire {
             sent: sent.clone(),
             reports: Arc::clone(&reports),
             rows: store.clone(),
+            tasks: TaskCache::new(store.clone()),
         });
         Ok(Self { stand_in: Arc::new(stand_in), reports, store, keys, addresses, sent, thread })
     }
@@ -62,14 +63,15 @@ impl PlainWire {
             plain_store: self.store.clone(),
             numbers: self.store.clone(),
             addresses: self.addresses.clone(),
+            tasks: TaskCache::new(self.store.clone()),
             sent: self.sent.clone(),
             ended: parts.ended.clone(),
         })
     }
 
-    /// Who asks what became of their runs. What may have been stopped or covered is lost after `lost_after_ms` of idleness.
-    pub fn inquiry(&self, engine: &Engine<SqlStore>, lost_after_ms: i64) -> Inquiry<SqlStore> {
-        Inquiry::new(InquiryParts {
+    /// Who asks what became of their runs.
+    pub fn inquiry(&self, engine: &Engine<SqlStore>, settings: InquirySettings) -> Inquiry<SqlStore> {
+        let parts = InquiryParts {
             store: self.store.clone(),
             tasks: TaskCache::new(self.store.clone()),
             registry: engine.registry.clone(),
@@ -78,8 +80,8 @@ impl PlainWire {
             sent: self.sent.clone(),
             reports: self.reports.clone(),
             clock: engine.clock.clone(),
-            lost_after_ms,
-        })
+        };
+        Inquiry::new(parts, settings)
     }
 
     /// Who finds those that do not register themselves.

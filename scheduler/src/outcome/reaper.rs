@@ -346,7 +346,8 @@ impl<S: ClaimStore + ClusterStore + DispatchStore + OutcomeStore + PlanStore + E
     }
 
     async fn fate(&self, end: ExecutorEnd) -> Fate {
-        if end.gone_at > 0 {
+        // A plain one that has left gets nothing more, and may let what it has come to its end.
+        if end.gone_at > 0 && !end.plain {
             return Fate { starts_nothing_after: Some(end.gone_at.max(self.done_before())), dead: true };
         }
         // The clock may have been read, and found to be set, since the round began.

@@ -10,7 +10,8 @@ use super::row::{FromRow, from_row};
 use super::sql_store::Transaction;
 use super::statement::Sql;
 use super::values::to_json;
-use super::{Result, SqlStore, StoreError, StoreErrorKind};
+use super::xxljob_words::write_words;
+use super::{JobWords, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::audit::{AuditEntry, AuditNote, Chain};
 use crate::domain::{AccessScope, TenantId};
 use serde_json::json;
@@ -64,6 +65,7 @@ impl Transaction<'_> {
     pub(super) async fn commit(self) -> Result<()> {
         let (store, action) = (self.store, self.action());
         let Some(notes) = store.notes.open() else { return self.end().await };
+        write_words(&self, store.notes.open_words()).await?;
         let Some(entry) = store.append_notes(&self, notes).await? else { return self.end().await };
         match self.end().await {
             Err(error) if error.kind() == StoreErrorKind::Unavailable => {
@@ -78,8 +80,14 @@ impl SqlStore {
     /// A store whose next commit writes these notes.
     #[must_use]
     pub fn noting(&self, notes: Vec<AuditNote>) -> Self {
+        self.noting_words(notes, Vec::new())
+    }
+
+    /// The same, and what is kept of tasks beside their definitions.
+    #[must_use]
+    pub fn noting_words(&self, notes: Vec<AuditNote>, words: Vec<JobWords>) -> Self {
         let mut store = self.clone();
-        store.notes = Notes::new(notes);
+        store.notes = Notes::new(notes, words);
         store
     }
 

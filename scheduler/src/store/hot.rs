@@ -3,8 +3,9 @@
 use super::SqlStore;
 use super::template::{Template, Text as _};
 use super::{
-    attempts, backfills, calendars, claiming, cluster, dispatching, executors, housekeeping, keys, links, logs, outbox,
-    outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, skips, statistics, xxljob,
+    attempts, backfills, calendars, claiming, cluster, dispatching, executors, housekeeping, keys, links, logs,
+    origins, outbox, outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, skips, statistics,
+    xxljob,
 };
 
 impl SqlStore {
@@ -35,6 +36,7 @@ fn templates() -> impl Iterator<Item = &'static &'static Template> {
         keys::STATEMENTS,
         links::STATEMENTS,
         logs::STATEMENTS,
+        origins::STATEMENTS,
         outcome::STATEMENTS,
         permits::STATEMENTS,
         planning::STATEMENTS,

@@ -1,5 +1,6 @@
 //! What the next commit writes into the audit, and until when the change may begin.
 
+use super::JobWords;
 use super::error::{Result, StoreError, StoreErrorKind};
 use crate::domain::audit::AuditNote;
 use std::sync::Arc;
@@ -19,19 +20,27 @@ pub(super) struct Notes(Option<Arc<Pending>>);
 #[derive(Debug)]
 struct Pending {
     notes: Vec<AuditNote>,
+    /// What is written of tasks besides.
+    words: Vec<JobWords>,
     /// When the change was first asked for.
     since: Instant,
     is_written: AtomicBool,
 }
 
 impl Notes {
-    pub fn new(notes: Vec<AuditNote>) -> Self {
-        Self(Some(Arc::new(Pending { notes, since: Instant::now(), is_written: AtomicBool::new(false) })))
+    pub fn new(notes: Vec<AuditNote>, words: Vec<JobWords>) -> Self {
+        let (since, is_written) = (Instant::now(), AtomicBool::new(false));
+        Self(Some(Arc::new(Pending { notes, words, since, is_written })))
     }
 
     /// What is still to be written.
     pub fn open(&self) -> Option<&[AuditNote]> {
         self.pending().map(|pending| &pending.notes[..])
+    }
+
+    /// What is still to be written of tasks.
+    pub fn open_words(&self) -> &[JobWords] {
+        self.pending().map_or(&[], |pending| &pending.words)
     }
 
     /// An error when the change is still to be made and must not begin any more.

@@ -103,7 +103,8 @@ impl SqlStore {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<ExecutorId> {
-        let Announcement { owner: Owner { tenant_id, app_id }, key_id, address, by, until, tags } = *announcement;
+        let Announcement { owner: Owner { tenant_id, app_id }, key_id, address, version, by, until, tags } =
+            *announcement;
         let tags = tags.map(|tags| to_json(ANNOUNCE, tags)).transpose()?;
         let tx = self.begin(ANNOUNCE).await?;
         let find = sql!("SELECT id, plain FROM executor WHERE app_id = {1} AND instance = {2} AND tenant_id = {3}");
@@ -114,9 +115,10 @@ impl SqlStore {
                 // whether it lives, unless it has just come or says so itself.
                 let update = sql!(
                     "UPDATE executor SET described_at = CASE WHEN gone_at > 0 OR key_id <> {2} OR tags <> COALESCE({6}, tags) \
-                     THEN {3} ELSE described_at END, \
+                     OR ({7} = 1 AND version <> {8}) THEN {3} ELSE described_at END, \
                      heartbeat_at = CASE WHEN gone_at > 0 OR {7} = 1 THEN {now} ELSE heartbeat_at END, \
                      tags = CASE WHEN gone_at > 0 THEN COALESCE({6}, '[]') ELSE COALESCE({6}, tags) END, \
+                     version = CASE WHEN {7} = 1 THEN {8} ELSE version END, \
                      gone_at = 0, draining = 0, key_id = {2}, announced_until = {4}, announced_by = {5} WHERE id = {1}"
                 );
                 let says_so_itself = i32::from(by == AnnouncedBy::Registry);
@@ -128,6 +130,7 @@ impl SqlStore {
                     by.as_str().into(),
                     tags.into(),
                     says_so_itself.into(),
+                    version.into(),
                 ];
                 tx.execute(&update, values).await?;
                 tx.commit().await?;
@@ -143,7 +146,7 @@ impl SqlStore {
                     "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
                      tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at, \
                      key_id, register_signed_at, heartbeat_signed_at, node_id, own_address, plain, announced_until, \
-                     announced_by) VALUES ({1}, {2}, {3}, {4}, {4}, '', 0, '', '', {11}, '[]', {5}, 0, 0, 0, {6}, {6}, {now}, \
+                     announced_by) VALUES ({1}, {2}, {3}, {4}, {4}, '', 0, {11}, '', {12}, '[]', {5}, 0, 0, 0, {6}, {6}, {now}, \
                      0, {7}, 0, 0, {8}, 1, 1, {9}, {10})"
                 );
                 let values = [
@@ -158,6 +161,7 @@ impl SqlStore {
                     IdSource::made_by(id).into(),
                     until.into(),
                     by.as_str().into(),
+                    version.into(),
                     tags.unwrap_or_else(|| "[]".to_owned()).into(),
                 ];
                 tx.execute(&insert, values).await?;

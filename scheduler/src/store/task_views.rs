@@ -161,9 +161,14 @@ fn listed(head: &str, access_scope: &AccessScope, filter: &TaskFilter) -> Condit
 
 /// The head of a statement that reads [`TaskView`]s.
 pub(super) fn views() -> String {
+    views_with("")
+}
+
+/// The same with further columns, each after a comma, of tables that are joined to it.
+pub(super) fn views_with(columns: &str) -> String {
+    let spec = spec_list("t.");
     format!(
-        "SELECT {VIEW_COLUMNS}, {} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id",
-        spec_list("t.")
+        "SELECT {VIEW_COLUMNS}, {spec}{columns} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id"
     )
 }
 

@@ -9,6 +9,7 @@ use super::sql_store::{SqlStore, Transaction, retrying};
 use super::statement::Sql;
 use super::task_columns::{SPEC_COLUMNS, markers, spec_list, spec_set, spec_values};
 use super::template::Text as _;
+use super::xxljob_words::forget_words;
 use super::{NewTask, TaskChange, TaskView, Unsent};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use crate::domain::{Owner, Reason, Refusal, TaskId, TenantId};
@@ -218,6 +219,7 @@ impl SqlStore {
         const ACTION: &str = "delete a task";
         let tx = self.begin(ACTION).await?;
         self.drop_links(&tx, before.id).await?;
+        forget_words(&tx, before.owner.tenant_id, before.id).await?;
         self.end_backfills(&tx, before.id, now).await?;
         let sql = sql!("DELETE FROM task WHERE id = {1} AND revision = {2} AND tenant_id = {3}");
         if tx.execute(&sql, [before.id.into(), before.revision.into(), before.owner.tenant_id.into()]).await? == 0 {

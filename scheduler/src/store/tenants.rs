@@ -269,6 +269,8 @@ impl SqlStore {
             tx.run(&of_app!(app_key::Entity::delete_many(), app_key)).await?;
             tx.run(&of_app!(handler::Entity::delete_many(), handler)).await?;
             tx.run(&of_app!(executor_rule::Entity::delete_many(), executor_rule)).await?;
+            let number = sql!("DELETE FROM xxljob_app WHERE app_id = {1} AND tenant_id = {2}");
+            tx.execute(&number, [id.into(), tenant_id.into()]).await?;
             tx.run(&of_app!(executor_source::Entity::delete_many(), executor_source)).await?;
             // Nobody else would say that they are gone.
             let announced = sql!(

@@ -6,7 +6,9 @@ use super::rows;
 use super::sql::ID;
 use super::sql_store::{Transaction, retrying};
 use super::values::{list, to_json};
-use super::{BATCH_MAX, JobNumberStore, NumberedAttempt, Result, SqlStore, StoreError, StoreErrorKind};
+use super::{
+    BATCH_MAX, JOB_NUMBERS_MAX, JobNumberStore, NumberedAttempt, Result, SqlStore, StoreError, StoreErrorKind,
+};
 use crate::domain::{AppId, LogId, Owner, TaskId, TenantId};
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -52,6 +54,25 @@ impl JobNumberStore for SqlStore {
             return Ok(known);
         }
         retrying(|| self.number_tasks(owner, tasks)).await
+    }
+
+    async fn job_numbers_from(&self, owner: Owner, task: TaskId) -> Result<HashMap<TaskId, i32>> {
+        let read = sql!(
+            "SELECT t.id, x.number FROM task t LEFT JOIN xxljob_task x ON x.task_id = t.id WHERE t.tenant_id = {1} AND \
+             t.app_id = {2} ORDER BY CASE WHEN t.id < {3} THEN 1 ELSE 0 END, t.id LIMIT {4}"
+        );
+        let values = [owner.tenant_id.into(), owner.app_id.into(), task.into(), (JOB_NUMBERS_MAX as u64).into()];
+        let found: Vec<(TaskId, Option<i32>)> = self.query(NUMBER_TASKS, &read, values).await?;
+        let mut numbers: HashMap<TaskId, i32> =
+            found.iter().filter_map(|(task, number)| Some((*task, (*number)?))).collect();
+        let unnumbered = found.iter().filter(|(_, number)| number.is_none()).map(|(task, _)| *task);
+        // That task may have been deleted, while its runs go on.
+        let own = Some(task).filter(|task| !found.iter().any(|(found, _)| found == task));
+        let ask: Vec<TaskId> = own.into_iter().chain(unnumbered).take(BATCH_MAX).collect();
+        if !ask.is_empty() {
+            numbers.extend(self.job_numbers(owner, &ask).await?);
+        }
+        Ok(numbers)
     }
 
     async fn attempt_number(
@@ -129,7 +150,7 @@ impl SqlStore {
 }
 
 /// Takes so many numbers of a tenant, whose row is held until the commit.
-async fn take(tx: &Transaction<'_>, tenant_id: TenantId, count: i64) -> Result<()> {
+pub(super) async fn take(tx: &Transaction<'_>, tenant_id: TenantId, count: i64) -> Result<()> {
     let values = || [tenant_id.into(), count.into()];
     if tx.execute(&JOB_NUMBERS_TAKE, values()).await? == 0 {
         tx.execute(&JOB_NUMBERS_BEGIN, [list(NUMBER_TASKS, [tenant_id].iter())?.into()]).await?;

@@ -24,26 +24,61 @@ const PAGE_RUNS: u64 = 500;
 /// Questions at once.
 const ASKED_MAX: usize = 32;
 
-/// A run is asked about from so long after it was dispatched, and was due, ms.
-const ASKED_AFTER_MS: i64 = 13_000;
-
-/// Between two questions about a task, ms; of runs that have gone on for long, …
-const ASK_EVERY_MS: i64 = 10_000;
-/// … which is so long, ms, …
+/// What has gone on for so long is asked about less often, ms.
 const LONG_MS: i64 = 600_000;
-/// … this, ms.
-const ASK_LONG_EVERY_MS: i64 = 60_000;
 
-/// An executor that has been idle for so long has told what it had to tell, ms: Java repeats callbacks every 30 s.
-const PATIENCE_MS: i64 = 40_000;
+/// How many times less often.
+const LONG_FACTOR: i64 = 6;
+
+/// Distances of the inquiry, ms.
+#[derive(Debug, Clone, Copy)]
+pub struct InquirySettings {
+    /// How long after the mark an executor may be sent a run.
+    pub accept_window_ms: i64,
+    /// An executor that has been idle for so long has told what it had to tell.
+    pub patience_ms: i64,
+    /// The same of a run that was told to stop, or may have been covered.
+    pub lost_after_ms: i64,
+}
+
+impl InquirySettings {
+    /// A run is asked about from so long after it was dispatched, and was due.
+    fn asked_after_ms(&self) -> i64 {
+        self.accept_window_ms + self.ask_every_ms()
+    }
+
+    /// Between two questions about a task.
+    fn ask_every_ms(&self) -> i64 {
+        self.patience_ms / 4
+    }
+}
 
 /// What is known of a task at an executor.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     /// By the machine's own clock, ms.
     asked_at: i64,
-    /// Since when every answer was that it is idle, by the same clock, ms.
-    idle_since: Option<i64>,
+    /// The first and the last of the answers since it was seen busy, if all of them were that it is idle, by the same clock, ms.
+    idle: Option<(i64, i64)>,
+}
+
+impl Known {
+    /// After an answer to a question that was asked at `asked_at`.
+    fn after(before: Option<Self>, load: Load, asked_at: i64) -> Self {
+        let before = before.and_then(|known| known.idle);
+        let idle = match load {
+            Load::Idle => Some((before.map_or(asked_at, |(first, _)| first), asked_at)),
+            // No answer proves nothing, and takes nothing back.
+            Load::Unknown => before,
+            Load::Busy => None,
+        };
+        Self { asked_at, idle }
+    }
+
+    /// For how long it was seen idle after `begun_at`, ms. What it was before a run came there says nothing of that run.
+    fn idle_ms(&self, begun_at: i64) -> i64 {
+        self.idle.map_or(0, |(first, last)| last - first.max(begun_at))
+    }
 }
 
 /// What it works with.
@@ -64,21 +99,20 @@ pub struct InquiryParts<S> {
     pub reports: Arc<Reports>,
     /// Cluster time.
     pub clock: Arc<dyn Clock>,
-    /// An executor that has been idle for so long has nothing of a run that was told to stop, or may have been covered, ms.
-    pub lost_after_ms: i64,
 }
 
 /// The inquiry of one node.
 pub struct Inquiry<S> {
     parts: InquiryParts<S>,
+    settings: InquirySettings,
     known: Mutex<HashMap<(ExecutorId, TaskId), Known>>,
     after: Mutex<(i64, LogId)>,
 }
 
 impl<S: OutcomeStore + PlanStore> Inquiry<S> {
     /// Over its parts.
-    pub fn new(parts: InquiryParts<S>) -> Self {
-        Self { parts, known: Mutex::default(), after: Mutex::new(FROM_THE_FIRST) }
+    pub fn new(parts: InquiryParts<S>, settings: InquirySettings) -> Self {
+        Self { parts, settings, known: Mutex::default(), after: Mutex::new(FROM_THE_FIRST) }
     }
 
     /// One round, about the runs of plain executors in this node's share. Where there are none, it asks nobody.
@@ -99,7 +133,7 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         let now = self.parts.clock.now_ms();
         let open = |row: &DispatchedRun| {
             let since = row.dispatched_at.max(row.run.due_time);
-            row.run.status == Status::Dispatched && now - since > ASKED_AFTER_MS
+            row.run.status == Status::Dispatched && now - since > self.settings.asked_after_ms()
         };
         let mut of_tasks: BTreeMap<(ExecutorId, TaskId), Vec<DispatchedRun>> = BTreeMap::new();
         for row in rows.into_iter().filter(open) {
@@ -115,7 +149,7 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
 
     /// Open runs of these executors, a page a round.
     async fn page(&self, executors: Vec<ExecutorId>) -> Result<Vec<DispatchedRun>> {
-        let due_before = self.parts.clock.now_ms() - ASKED_AFTER_MS;
+        let due_before = self.parts.clock.now_ms() - self.settings.asked_after_ms();
         let after = *self.after.lock().unwrap_or_else(PoisonError::into_inner);
         let which = Suspects {
             executors,
@@ -143,7 +177,7 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         let local = self.local_ms();
         let is_due = |(of, rows): &(&(ExecutorId, TaskId), &Vec<DispatchedRun>)| {
             let oldest = rows.iter().map(|row| row.dispatched_at).min().unwrap_or(now);
-            let every = if now - oldest > LONG_MS { ASK_LONG_EVERY_MS } else { ASK_EVERY_MS };
+            let every = self.settings.ask_every_ms() * if now - oldest > LONG_MS { LONG_FACTOR } else { 1 };
             self.known(**of).is_none_or(|known| local - known.asked_at >= every)
         };
         let due: Vec<(ExecutorId, TaskId)> = of_tasks.iter().filter(is_due).map(|(of, _)| *of).collect();
@@ -158,18 +192,14 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         let asked_at = self.local_ms();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for (of, load) in answers {
-            let before = known.get(&of).and_then(|known| known.idle_since);
-            let idle_since = match load {
-                Load::Idle => Some(before.unwrap_or(local)),
-                // No answer proves nothing, and takes nothing back.
-                Load::Unknown => before,
-                Load::Busy => None,
-            };
-            known.insert(of, Known { asked_at, idle_since });
+            let after = Known::after(known.get(&of).copied(), load, local);
+            known.insert(of, after);
         }
         // Of tasks without open runs nothing needs to be known.
         let open: HashSet<_> = of_tasks.keys().copied().collect();
-        known.retain(|of, known| open.contains(of) || asked_at - known.asked_at < ASK_LONG_EVERY_MS);
+        known.retain(|of, known| {
+            open.contains(of) || asked_at - known.asked_at < LONG_FACTOR * self.settings.ask_every_ms()
+        });
     }
 
     /// Ends those that their executor certainly has no more.
@@ -180,23 +210,19 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
         rows: Vec<DispatchedRun>,
         now: i64,
     ) -> Result<()> {
-        let Some(idle_since) = self.known(of).and_then(|known| known.idle_since) else { return Ok(()) };
-        let idle_ms = self.local_ms() - idle_since;
-        if idle_ms < PATIENCE_MS {
-            return Ok(());
-        }
+        let Some(known) = self.known(of).filter(|known| known.idle.is_some()) else { return Ok(()) };
+        let local = self.local_ms();
         let runs: Vec<_> = rows.iter().map(|row| row.run.clone()).collect();
         let tasks = self.parts.tasks.of(&runs).await?;
         let spec = tasks.get(of.1).map(|task| &task.spec);
         let covers = spec.is_some_and(|spec| spec.block_strategy == BlockStrategy::CoverEarly);
         let at_most_once = spec.is_some_and(|spec| spec.delivery == Delivery::AtMostOnce);
         for row in rows {
-            // It came while the executor was being asked, or clients took it off their list when they were told to stop it,
-            // while its handler went on: idle proves less then.
+            // Clients took it off their list when they were told to stop it, while its handler went on: idle proves less then.
             let is_doubtful = row.is_stopping() || covers;
-            let idle_for = now - row.dispatched_at.max(row.run.due_time);
-            let patience = if is_doubtful { self.parts.lost_after_ms } else { PATIENCE_MS };
-            if idle_ms < patience || idle_for < patience {
+            let patience_ms = if is_doubtful { self.settings.lost_after_ms } else { self.settings.patience_ms };
+            let begun_at = local - (now - row.dispatched_at.max(row.run.due_time));
+            if known.idle_ms(begun_at) < patience_ms {
                 continue;
             }
             let key = RunKey(row.run.id.0, row.run.attempt);
@@ -235,5 +261,29 @@ impl<S: OutcomeStore + PlanStore> Inquiry<S> {
 
     fn local_ms(&self) -> i64 {
         self.parts.clock.local_us().div_euclid(1_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_idleness_that_was_seen_after_a_run_had_come_says_something_of_it() {
+        let answers = |answers: &[(Load, i64)]| {
+            let known = answers.iter().fold(None, |known, (load, at)| Some(Known::after(known, *load, *at)));
+            known.map_or(0, |known| known.idle_ms(100))
+        };
+        let (idle, busy, unknown) = (Load::Idle, Load::Busy, Load::Unknown);
+        for (what, said, ms) in [
+            ("once", vec![(idle, 110)], 0),
+            ("twice", vec![(idle, 110), (idle, 150)], 40),
+            ("also before it came", vec![(idle, 20), (idle, 90), (idle, 150)], 50),
+            ("only before it came", vec![(idle, 20), (idle, 90), (unknown, 150), (unknown, 500)], -10),
+            ("no answer in between", vec![(idle, 110), (unknown, 130), (idle, 150)], 40),
+            ("busy in between", vec![(idle, 110), (busy, 130), (idle, 150)], 0),
+        ] {
+            assert_eq!(answers(&said), ms, "{what}");
+        }
     }
 }

@@ -20,8 +20,10 @@ mod connection;
 mod held;
 mod inquiry;
 mod job_numbers;
+mod kill;
 mod lane;
 mod log_pages;
+mod meetings;
 mod names;
 mod reply;
 mod reports;
@@ -30,6 +32,7 @@ mod run_door;
 mod sender;
 mod sent_runs;
 mod standin;
+mod stops;
 mod turns;
 mod vouch;
 
@@ -37,7 +40,7 @@ mod vouch;
 mod played;
 
 pub use address::Address;
-pub use inquiry::{Inquiry, InquiryParts};
+pub use inquiry::{Inquiry, InquiryParts, InquirySettings};
 pub use job_numbers::JobNumbers;
 pub use reports::{Report, Reports};
 pub use run_door::{Hold, PreparedRun, RunDoor};

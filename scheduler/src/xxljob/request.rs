@@ -17,6 +17,7 @@ const HEAD_BYTES: usize = 384;
 /// What cannot be sent.
 pub fn bytes(to: &Address, request: &Request) -> Result<Bytes, String> {
     let Request { path, headers, body } = request;
+    let path = format!("{}{path}", to.path());
     if !path.starts_with('/') || path.bytes().any(|byte| !byte.is_ascii_graphic()) {
         return Err("its path cannot be sent".to_owned());
     }
@@ -45,7 +46,11 @@ mod tests {
     use super::*;
 
     fn made(path: &str, token: &str, body: impl Into<Bytes>) -> Result<String, String> {
-        let to = Address::parse("http://[::1]:9999/").unwrap();
+        made_for("http://[::1]:9999/", path, token, body)
+    }
+
+    fn made_for(to: &str, path: &str, token: &str, body: impl Into<Bytes>) -> Result<String, String> {
+        let to = Address::parse(to).unwrap();
         let headers = vec![("XXL-JOB-ACCESS-TOKEN", token.to_owned())];
         let request = Request { path: path.to_owned(), headers, body: body.into() };
         bytes(&to, &request).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
@@ -58,6 +63,14 @@ mod tests {
             "POST /run HTTP/1.1\r\nHost: [::1]:9999\r\nContent-Type: application/json;charset=UTF-8\r\n\
              Content-Length: 11\r\nXXL-JOB-ACCESS-TOKEN: t0\r\nConnection: keep-alive\r\n\r\n{\"jobId\":7}"
         );
+    }
+
+    #[test]
+    fn it_goes_below_the_path_of_the_address() {
+        for to in ["http://[::1]:9999/job", "http://[::1]:9999/job/"] {
+            let made = made_for(to, "/run", "t0", "").unwrap();
+            assert!(made.starts_with("POST /job/run HTTP/1.1\r\nHost: [::1]:9999\r\n"), "{made}");
+        }
     }
 
     #[test]

@@ -4,17 +4,19 @@ use super::log_pages::Cursor;
 use super::reports::{Report, Reports};
 use super::run_door::{Hold, PreparedRun, RunDoor};
 use super::sent_runs::{SentRun, SentRuns};
+use super::stops::Stops;
 use super::{Address, JobNumbers};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
-use crate::dispatch::{Carrier, Presence, SendError, Transport, Uncarried};
-use crate::domain::xxljob::said::{self, Kill, Load, Logged, Said};
+use crate::dispatch::{Carrier, Presence, SendError, TaskCache, Transport, Uncarried};
+use crate::domain::xxljob::Library;
+use crate::domain::xxljob::said::{self, Load, Logged, Said};
 use crate::domain::xxljob::wire::{
-    BEAT_BODY, BEAT_PATH, Block, IDLE_BEAT_PATH, JobBody, KILL_PATH, LOG_PATH, LogBody, RUN_PATH, Reply, RunBody,
-    TOKEN_HEADER, bytes, timeout_s,
+    BEAT_BODY, BEAT_PATH, Block, IDLE_BEAT_PATH, JobBody, LOG_PATH, LogBody, RUN_PATH, Reply, RunBody, TOKEN_HEADER,
+    bytes, timeout_s,
 };
-use crate::domain::{Executor, IdSource, LogId, Owner, Status, TaskId};
-use crate::store::{BATCH_MAX, DispatchedRun, ExecutorEnd, FROM_THE_FIRST, KeyStore, OutcomeStore, Suspects};
+use crate::domain::{Executor, IdSource, Owner, TaskId};
+use crate::store::{ExecutorEnd, KeyStore, OutcomeStore, PlanStore};
 use async_trait::async_trait;
 use carillon_protocol::exchange::Request;
 use carillon_protocol::{
@@ -26,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A short answer, bytes.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
+pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// A page of a log, bytes.
 const LOG_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -39,7 +41,8 @@ const BEAN: &str = "BEAN";
 
 /// Stands in for plain executors.
 pub struct StandIn {
-    parts: StandInParts,
+    pub(super) parts: StandInParts,
+    pub(super) stops: Stops,
 }
 
 /// What it works with.
@@ -64,26 +67,25 @@ pub struct StandInParts {
     pub reports: Arc<Reports>,
     /// Rows of runs.
     pub rows: Arc<dyn OutcomeStore>,
+    /// Definitions.
+    pub tasks: TaskCache<dyn PlanStore>,
 }
 
 impl StandIn {
     /// Over its parts.
     pub fn new(parts: StandInParts) -> Self {
-        Self { parts }
+        Self { parts, stops: Stops::default() }
     }
 
-    fn now_ms(&self) -> i64 {
+    pub(super) fn now_ms(&self) -> i64 {
         self.parts.clock.now_ms()
     }
 
     /// The token that the executor announced itself with; without it nothing is sent there.
     async fn token(&self, owner: Owner, key_id: &str) -> Result<String, SendError> {
-        let find = || self.parts.keys.find_token(key_id, self.now_ms()).filter(|key| key.owner == owner);
-        if let Some(key) = find() {
-            return Ok(key.key.secret.clone());
-        }
-        self.parts.keys.refresh_soon(&*self.parts.key_store).await;
-        find().map(|key| key.key.secret.clone()).ok_or_else(|| {
+        let find = |keys: &KeyRing| keys.find_token(key_id, self.now_ms()).filter(|key| key.owner == owner);
+        let found = self.parts.keys.find_soon(&*self.parts.key_store, find).await;
+        found.map(|key| key.key.secret.clone()).ok_or_else(|| {
             SendError::NotDelivered(format!("its token {key_id} has ended; it must register with a valid one"))
         })
     }
@@ -96,7 +98,7 @@ impl StandIn {
         body: Vec<u8>,
         bytes_max: usize,
     ) -> Result<Reply, SendError> {
-        self.parts.addresses.check(address).map_err(SendError::NotDelivered)?;
+        self.parts.addresses.check_with_path(address).map_err(SendError::NotDelivered)?;
         let token = self.token(owner, key_id).await?;
         let request = Request { path: path.to_owned(), headers: vec![(TOKEN_HEADER, token)], body: body.into() };
         let answer = self.parts.carrier.carry(address, request, bytes_max).await?;
@@ -112,6 +114,15 @@ impl StandIn {
         let Some(block) = Block::of(item.block_strategy) else { return Ok(DispatchOutcome::Other) };
         let owner = to.owner();
         let key = RunKey(item.log, item.attempt);
+        if self.parts.sent.find(key).is_some() {
+            // It may have arrived: a second message would be a second run. Whether it has, its callback says, or asking.
+            return Ok(DispatchOutcome::Duplicate);
+        }
+        if Library::of(&to.version).shares_handlers()
+            && let Some(meets) = self.meets(to, item).await?
+        {
+            return self.refused(to, item, meets.said(item.block_strategy), meets.to_string());
+        }
         let address = Address::parse(&to.address).map_err(SendError::NotDelivered)?;
         let token = self.token(owner, &to.key_id).await?;
         let unnumbered =
@@ -121,7 +132,6 @@ impl StandIn {
         let hold = Hold::default();
         let run = SentRun { executor_id: to.id, hold: hold.clone() };
         if !self.parts.sent.begin(key, run, self.parts.clock.now_us()) {
-            // It may have arrived: a second message would be a second run. Whether it has, its callback says, or asking.
             return Ok(DispatchOutcome::Duplicate);
         }
         let body = RunBody {
@@ -162,10 +172,21 @@ impl StandIn {
         if refused == Said::Queued {
             return Ok(DispatchOutcome::Duplicate);
         }
+        self.refused(to, item, refused, reply.msg)
+    }
+
+    /// What becomes of a run that the executor does not take.
+    fn refused(
+        &self,
+        to: &Executor,
+        item: &DispatchItem,
+        refused: Said,
+        text: String,
+    ) -> Result<DispatchOutcome, SendError> {
         let key = RunKey(item.log, item.attempt);
         let started_at = self.parts.sent.sent_at(key).unwrap_or(0);
         self.parts.sent.end(key);
-        tracing::debug!(log = item.log, executor = to.id.0, ?refused, text = reply.msg, "run refused");
+        tracing::debug!(log = item.log, executor = to.id.0, ?refused, text, "run refused");
         match refused {
             Said::HandlerMissing => Ok(DispatchOutcome::HandlerMissing),
             Said::Busy => Ok(DispatchOutcome::Busy),
@@ -174,7 +195,7 @@ impl StandIn {
                     log: item.log,
                     attempt: item.attempt,
                     status: RunStatus::Blocked,
-                    message: reply.msg,
+                    message: text,
                     output: String::new(),
                     started_at,
                     finished_at: self.now_ms(),
@@ -189,7 +210,8 @@ impl StandIn {
     }
 
     /// Takes back what has not left; else has the run's task killed there, if it is the one that goes on.
-    async fn stop(&self, to: &Executor, key: RunKey, unstarted_only: bool) -> CancelOutcome {
+    async fn stop(&self, to: &Executor, key: RunKey, wish: (bool, bool)) -> CancelOutcome {
+        let (unstarted_only, again) = wish;
         let sent = self.parts.sent.find(key).filter(|run| run.executor_id == to.id);
         if let Some(run) = &sent
             && run.hold.withdraw()
@@ -201,41 +223,10 @@ impl StandIn {
             return CancelOutcome::Running;
         }
         // It is told again until it has ended.
-        self.kill(to, LogId(key.0)).await.unwrap_or_else(|error| {
+        self.kill(to, key, again).await.unwrap_or_else(|error| {
             tracing::debug!(log = key.0, executor = to.id.0, %error, "a run of a plain executor not stopped yet");
             CancelOutcome::Stopping
         })
-    }
-
-    /// Clients kill whichever run of the task goes on: that must be this one.
-    async fn kill(&self, to: &Executor, log: LogId) -> Result<CancelOutcome, SendError> {
-        let unread = |error: crate::store::StoreError| SendError::NotDelivered(error.to_string());
-        let which = Suspects {
-            executors: vec![to.id],
-            except: Vec::new(),
-            due_before: i64::MAX,
-            or_not_by: Vec::new(),
-            until: i64::MAX,
-            after: FROM_THE_FIRST,
-            limit: BATCH_MAX as u64,
-        };
-        let open = self.parts.rows.suspects(&which).await.map_err(unread)?;
-        let ids: Vec<LogId> = open.iter().map(|one| one.log).chain([log]).collect();
-        let rows = self.parts.rows.runs(Some(to.owner()), &ids).await.map_err(unread)?;
-        let dispatched = |row: &&DispatchedRun| row.run.status == Status::Dispatched && row.run.executor_id == to.id;
-        let Some(run) = rows.iter().filter(dispatched).find(|row| row.run.id == log) else {
-            return Ok(CancelOutcome::Ended);
-        };
-        let task = run.run.task_id;
-        let of_task = rows.iter().filter(dispatched).filter(|row| row.run.task_id == task);
-        let head = of_task.min_by_key(|row| (row.dispatched_at.max(row.run.due_time), row.run.id));
-        if head.is_none_or(|head| head.run.id != log) {
-            return Ok(CancelOutcome::Stopping);
-        }
-        let job_id = self.parts.numbers.of_task(to.owner(), task).await.map_err(unread)?;
-        let reply = self.call(place_of(to), KILL_PATH, bytes(&JobBody { job_id }), ANSWER_BYTES_MAX).await?;
-        // What it has ended by then, its callback tells.
-        Ok(if said::kill(&reply) == Kill::Nothing { CancelOutcome::Ended } else { CancelOutcome::Stopping })
     }
 
     async fn is_busy(&self, to: &Executor, task: i64) -> Result<bool, SendError> {
@@ -260,8 +251,9 @@ impl Transport for StandIn {
         Ok(DispatchAck { outcomes: outcomes? })
     }
 
-    async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError> {
-        let outcomes = join_all(message.runs.iter().map(|key| self.stop(to, *key, message.unstarted_only))).await;
+    async fn cancel(&self, to: &Executor, message: &Cancel, again: bool) -> Result<CancelAck, SendError> {
+        let wish = (message.unstarted_only, again);
+        let outcomes = join_all(message.runs.iter().map(|key| self.stop(to, *key, wish))).await;
         Ok(CancelAck { outcomes })
     }
 
@@ -292,7 +284,8 @@ impl Transport for StandIn {
         let number = self.parts.numbers.of_attempt(to.owner(), key, self.now_ms()).await;
         let log_id = number.map_err(|error| SendError::NotDelivered(error.to_string()))?;
         let log_date_tim = IdSource::made_at(message.log);
-        let body = bytes(&LogBody { log_date_tim, log_id, from_line_num: cursor.line });
+        let from_line_num = cursor.line - 1 + Library::of(&to.version).first_line();
+        let body = bytes(&LogBody { log_date_tim, log_id, from_line_num });
         let reply = self.call(place_of(to), LOG_PATH, body, LOG_BYTES_MAX).await?;
         match said::logged(&reply) {
             Logged::Page(page) => Ok(cursor.page(page, message.limit as usize)),
@@ -303,7 +296,7 @@ impl Transport for StandIn {
 
     async fn probe(&self, silent: &ExecutorEnd) -> Presence {
         let place = (silent.owner, silent.key_id.as_str(), silent.address.as_str());
-        if self.parts.addresses.check(place.2).is_err() {
+        if self.parts.addresses.check_with_path(place.2).is_err() {
             return Presence::Unknown;
         }
         let request = Request { path: BEAT_PATH.to_owned(), headers: Vec::new(), body: BEAT_BODY.into() };

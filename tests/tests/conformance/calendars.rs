@@ -117,7 +117,7 @@ impl Transport for NoExecutors {
         Err(SendError::NotDelivered(String::new()))
     }
 
-    async fn cancel(&self, _: &Executor, _: &Cancel) -> Result<CancelAck, SendError> {
+    async fn cancel(&self, _: &Executor, _: &Cancel, _: bool) -> Result<CancelAck, SendError> {
         Err(SendError::NotDelivered(String::new()))
     }
 

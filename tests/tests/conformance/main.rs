@@ -98,6 +98,7 @@ mod lease;
 mod edits;
 mod edits_at_once;
 mod encryption;
+mod job_lists;
 mod links;
 mod planning;
 mod revoked_runs;
@@ -124,6 +125,7 @@ mod counting;
 mod executors;
 mod keys;
 mod lists;
+mod origins;
 mod outbox;
 mod outcome;
 mod retention;
@@ -131,3 +133,5 @@ mod statistics;
 mod sweeps;
 
 mod random_steps;
+
+mod foreign;

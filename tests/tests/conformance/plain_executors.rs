@@ -24,6 +24,7 @@ databases!(
     an_app_that_is_deleted_takes_its_source_along,
     tasks_are_numbered_once_within_their_tenant,
     numbers_that_are_asked_for_at_once_differ,
+    numbers_of_an_app_come_together,
     later_attempts_have_numbers_of_their_own,
 );
 
@@ -31,7 +32,15 @@ const MINUTE_MS: i64 = 60_000;
 
 fn announcement<'a>(world: &World, address: &'a str) -> Announcement<'a> {
     let until = world.now + 2 * MINUTE_MS;
-    Announcement { owner: world.owner, key_id: "ck_1", address, by: AnnouncedBy::Registry, until, tags: None }
+    Announcement {
+        owner: world.owner,
+        key_id: "ck_1",
+        address,
+        version: "axios/1.7.4",
+        by: AnnouncedBy::Registry,
+        until,
+        tags: None,
+    }
 }
 
 async fn announce(world: &World, store: &SqlStore, address: &str) -> ExecutorId {
@@ -57,6 +66,11 @@ async fn an_announcement_makes_an_executor_that_has_every_handler(world: World, 
         (executor.id, executor.address.as_str(), executor.key_id.as_str()),
         (id, "http://10.0.0.7:9999", "ck_1")
     );
+    assert_eq!(executor.version, "axios/1.7.4");
+    let other = Announcement { version: "Java/17", ..announcement(&world, "http://10.0.0.7:9999") };
+    assert_eq!(store.announce(&other, &|| world.id(), world.now + 1).await.unwrap(), id);
+    let read = store.executors(0).await.unwrap().remove(0);
+    assert_eq!((read.version.as_str(), read.described_at > executor.described_at), ("Java/17", true), "described anew");
     let announced = store.announced(ExecutorId::NONE, 10).await.unwrap();
     assert_eq!(ids(&announced), [id]);
     assert!(store.announced(id, 10).await.unwrap().is_empty(), "behind it");
@@ -176,7 +190,9 @@ async fn who_was_announced_by_others_since_stays(world: World, store: SqlStore) 
     announce(&world, &store, "http://10.0.0.7:9999").await;
     assert!(!store.withdraw_of(world.owner, id, AnnouncedBy::Fixed, world.now).await.unwrap());
     assert_eq!(online(&store).await, [(id, true)]);
-    store.announce(&fixed, &|| world.id(), world.now).await.unwrap();
+    let unknown = Announcement { version: "", ..fixed };
+    store.announce(&unknown, &|| world.id(), world.now).await.unwrap();
+    assert_eq!(store.executors(0).await.unwrap()[0].version, "axios/1.7.4", "as it said itself");
     assert!(store.withdraw_of(world.owner, id, AnnouncedBy::Fixed, world.now).await.unwrap());
     assert!(!store.withdraw_of(world.owner, id, AnnouncedBy::Fixed, world.now).await.unwrap(), "it has gone");
     assert!(online(&store).await.is_empty());
@@ -274,6 +290,25 @@ async fn numbers_that_are_asked_for_at_once_differ(world: World, store: SqlStore
     let all: HashMap<TaskId, i32> = mine.iter().chain(&theirs).map(|(task, number)| (*task, *number)).collect();
     assert!(mine.iter().all(|(task, number)| all[task] == *number), "the same task has the same number");
     assert_eq!(all.values().copied().collect::<BTreeSet<i32>>().len(), all.len());
+}
+
+async fn numbers_of_an_app_come_together(world: World, store: SqlStore) {
+    let mut tasks = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        tasks.push(world.stopped(&World::every_second(name)).await.id);
+    }
+    let far = Owner { app_id: AppId(world.owner.app_id.0 + 1), ..world.owner };
+    assert_eq!(store.job_numbers(far, &[TaskId(7)]).await.unwrap(), HashMap::from([(TaskId(7), 1)]));
+    assert_eq!(store.job_numbers(world.owner, &tasks[2..3]).await.unwrap(), HashMap::from([(tasks[2], 2)]));
+    let expected = HashMap::from([(tasks[0], 5), (tasks[1], 3), (tasks[2], 2), (tasks[3], 4)]);
+    assert_eq!(store.job_numbers_from(world.owner, tasks[1]).await.unwrap(), expected, "the later ones first");
+    assert_eq!(store.job_numbers_from(world.owner, tasks[3]).await.unwrap(), expected, "once more");
+    // Its runs go on, and are told by its number.
+    let deleted = TaskId(i64::MAX);
+    for _ in 0..2 {
+        let numbers = store.job_numbers_from(world.owner, deleted).await.unwrap();
+        assert_eq!((numbers.len(), numbers[&deleted]), (5, 6));
+    }
 }
 
 async fn later_attempts_have_numbers_of_their_own(world: World, store: SqlStore) {

@@ -33,7 +33,7 @@ impl Transport for Drops {
         Err(nobody())
     }
 
-    async fn cancel(&self, _: &Executor, asked: &Cancel) -> Result<CancelAck, SendError> {
+    async fn cancel(&self, _: &Executor, asked: &Cancel, _: bool) -> Result<CancelAck, SendError> {
         Ok(CancelAck { outcomes: vec![CancelOutcome::Dropped; asked.runs.len()] })
     }
 

@@ -160,7 +160,7 @@ async fn who_registers_by_a_published_client_is_found(kind: Kind) {
     stand.put(json!({ "addresses": [], "nacos": nacos })).await;
     let one = stand.executor().await;
     let folder = folder::fresh("nacos-client");
-    let mut client = command::nacos_client();
+    let mut client = command::client("nacos");
     client.envs([
         ("NACOS_SERVERS", stand.nacos.url.as_str()),
         ("NACOS_NAMESPACE", "ns-1"),

@@ -47,7 +47,9 @@ async fn fill(world: &World, admin: &Api, me: &Api) -> HashMap<&'static str, Str
         let user = json!({ "name": format!("user-{number}"), "tenant": "near" });
         admin.expect(201, Method::POST, "/users", Some(&user)).await;
         admin.make_app(&format!("tenant-{number}"), "orders").await;
-        admin.make_task(&app, &name, "tick", json!({ "started": false })).await;
+        let made = admin.make_task(&app, &name, "tick", json!({ "started": false })).await;
+        let origins = json!({ "items": [{ "task": made.to_string(), "origin": format!("old#{number}") }] });
+        admin.expect(204, Method::PUT, "/tenants/near/origins", Some(&origins)).await;
         let token = json!({ "name": name, "permissions": ["tasks.read"], "expires_at": now_ms() + 3_600_000 });
         me.expect(201, Method::POST, "/account/tokens", Some(&token)).await;
         if number > 0 {
@@ -59,6 +61,7 @@ async fn fill(world: &World, admin: &Api, me: &Api) -> HashMap<&'static str, Str
         ("list_backfills", format!("/tasks/{task}/backfills")),
         ("list_windows", "/tenants/near/maintenance".to_owned()),
         ("list_calendars", "/calendars/near".to_owned()),
+        ("list_origins", "/tenants/near/origins".to_owned()),
     ])
 }
 

@@ -59,6 +59,7 @@ mod executor_death;
 mod executor_stop;
 mod plain_executors;
 mod results;
+mod xxljob_admin;
 
 mod blocking;
 mod killing;
@@ -108,6 +109,7 @@ mod console;
 mod encryption;
 mod escalation;
 mod every_operation;
+mod imports;
 mod last_admin;
 mod later_release;
 mod lists;

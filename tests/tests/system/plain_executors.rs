@@ -1,7 +1,7 @@
 //! Executors that speak xxl-job's protocol, here scripted ones.
 
 use carillon_tests::fires::assert_all;
-use carillon_tests::plain_executor::{OnRun, PlainExecutor, open_door, tell};
+use carillon_tests::plain_executor::{OnRun, PlainExecutor, await_door, open_door, tell};
 use carillon_tests::wait::{await_until, when};
 use carillon_tests::{Api, App, Fires, Kind, LogRow, Outage, Status, World, now_ms, pass};
 use serde_json::{Value, json};
@@ -16,7 +16,16 @@ scenario!(the_door_is_off_without_a_token: sqlite mariadb);
 scenario!(callbacks_of_others_change_nothing: sqlite postgres);
 scenario!(a_callback_that_cannot_be_written_is_not_refused: sqlite mariadb);
 
+mod asking;
+mod libraries;
+mod logs;
+mod refused;
+mod stops;
+
 const TOKEN: &str = "a-token-that-nobody-guesses";
+
+/// No schedule: it is run by hand.
+const NEVER: &str = "0 0 0 1 1 ? 2099";
 
 struct Stand {
     world: World,
@@ -25,8 +34,16 @@ struct Stand {
 }
 
 async fn stand(kind: Kind) -> Stand {
+    stand_with(kind, &[]).await
+}
+
+async fn stand_with(kind: Kind, settings: &[(&str, &str)]) -> Stand {
     let world = World::new(kind).await;
-    world.node("a", &[]).await;
+    world.nodes(settings).await;
+    stand_in(world).await
+}
+
+async fn stand_in(world: World) -> Stand {
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     open_door(&api, &app, TOKEN).await;
@@ -43,6 +60,21 @@ async fn every_second(stand: &Stand, fields: Value) -> i64 {
     let mut all = json!({ "cron": "* * * * * ?" });
     all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     stand.api.make_task(&stand.app, "plain", "demo", all).await
+}
+
+/// A task that is run by hand, its handler called as itself.
+async fn by_hand(stand: &Stand, name: &str, fields: Value) -> i64 {
+    let mut all = json!({ "cron": NEVER });
+    all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    stand.api.make_task(&stand.app, name, name, all).await
+}
+
+/// Waits until so many runs of that handler have come; their numbers.
+async fn await_runs(executor: &PlainExecutor, handler: &str, count: usize) -> Vec<i64> {
+    await_until(&format!("{count} runs of {handler} have come"), 60, || async {
+        Some(executor.runs_of(handler)).filter(|runs| runs.len() >= count)
+    })
+    .await
 }
 
 async fn rows_of(stand: &Stand, task: i64) -> Vec<LogRow> {
@@ -159,7 +191,7 @@ async fn the_door_is_off_without_a_token(kind: Kind) {
     for (change, why) in [
         (json!({ "registryKey": "stocks" }), "the token is of no app `stocks`"),
         (json!({ "registryValue": "http://169.254.169.254:80/" }), "never executors"),
-        (json!({ "registryValue": "http://127.0.0.1:9/xxl" }), "only http://host:port"),
+        (json!({ "registryValue": "http://127.0.0.1:9/xxl?x=1" }), "without a query"),
         (json!({ "registryGroup": "ADMIN" }), ""),
         (json!({ "registryValue": node.url }), "a node of this cluster listens there"),
     ] {
@@ -178,6 +210,7 @@ async fn callbacks_of_others_change_nothing(kind: Kind) {
     executor.script(|script| script.calls_back = None);
     let others = stand.api.make_app("wholesale", "orders").await;
     open_door(&stand.api, &others, "another-token-that-nobody-guesses").await;
+    await_door(&stand.world.node_urls(), "another-token-that-nobody-guesses").await;
     let stranger = PlainExecutor::start("orders", "another-token-that-nobody-guesses", &stand.world.node_urls()).await;
     let fields = json!({ "cron": "0 0 0 1 1 ? 2099" });
     let task = stand.api.make_task(&stand.app, "mine", "demo", fields).await;
@@ -199,10 +232,7 @@ async fn callbacks_of_others_change_nothing(kind: Kind) {
 async fn a_callback_that_cannot_be_written_is_not_refused(kind: Kind) {
     let world = World::private(kind).await;
     let node = world.node("a", &[]).await;
-    let api = world.api();
-    let app = api.make_app("retail", "orders").await;
-    open_door(&api, &app, TOKEN).await;
-    let stand = Stand { world, api, app };
+    let stand = stand_in(world).await;
     let executor = registered(&stand).await;
     executor.script(|script| script.calls_back = None);
     let fields = json!({ "cron": "0 0 0 1 1 ? 2099" });

@@ -83,6 +83,7 @@ export default {
     stop_task: "stopped a task",
     pause_task: "paused a task",
     run_task: "ran a task manually",
+    set_origins: "noted where tasks were imported from",
     create_backfill: "created a backfill",
     cancel_backfill: "cancelled a backfill",
     create_tenant: "created a tenant",

@@ -86,6 +86,7 @@ const zh: Like<typeof en> = {
     stop_task: "停止任务",
     pause_task: "暂停任务",
     run_task: "手动运行任务",
+    set_origins: "记录导入来源",
     create_backfill: "新建补数",
     cancel_backfill: "取消补数",
     create_tenant: "新建租户",

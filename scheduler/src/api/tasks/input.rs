@@ -1,9 +1,10 @@
 //! The bodies of requests about tasks: defaults, definition, state.
 
 use crate::api::Api;
+use crate::api::problem::Problem;
 use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{ScheduleKind, TaskSpec};
-use crate::domain::{FieldError, FieldRefusal};
+use crate::domain::{FieldError, FieldRefusal, Refusal, TaskId};
 use crate::store::Activity;
 use serde_json::{Map, Value};
 
@@ -20,6 +21,11 @@ pub const READ_ONLY: [&str; 10] = [
     "created_at",
     "updated_at",
 ];
+
+/// There is no such task within reach.
+pub fn gone(id: TaskId) -> Problem {
+    Refusal::not_found("task", id).into()
+}
 
 /// Fields of a body other than the definition.
 #[derive(Default)]

@@ -2,11 +2,14 @@
 //! has none, nobody comes in. Refused is answered as clients expect: with HTTP 200 and a code in the body.
 
 use super::super::body::BodyError;
+use super::super::executor_messages::NAME_CHARS_MAX;
 use super::super::wire_limits::{Unread, WireLimits};
+use super::ends::Told;
 use crate::auth::{AddressRule, KeyRing, Throttle, is_node_at};
+use crate::dispatch::TaskCache;
 use crate::domain::xxljob::wire::{Callback, Envelope, Registration};
-use crate::domain::xxljob::{Number, said};
-use crate::domain::{ExecutorId, IdSource, LogId, Owner, Status};
+use crate::domain::xxljob::{Library, Number};
+use crate::domain::{ExecutorId, IdSource, LogId, Owner, Run};
 use crate::engine::Engine;
 use crate::store::{
     AnnouncedBy, Announcement, BATCH_MAX, DispatchedRun, JobNumberStore, KeyStore, NumberedAttempt, PlainExecutorStore,
@@ -15,7 +18,7 @@ use crate::store::{
 use crate::workers::RunEndSignal;
 use crate::xxljob::SentRuns;
 use actix_web::web::Bytes;
-use carillon_protocol::{BODY_BYTES_MAX, RunKey, RunResult, RunStatus, Verdict};
+use carillon_protocol::{BODY_BYTES_MAX, RunKey, RunResult, Verdict};
 use futures_util::Stream;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -42,6 +45,17 @@ pub enum PlainMessage {
     Callback,
 }
 
+/// Who sends a message.
+#[derive(Debug, Clone, Copy)]
+pub struct PlainCaller<'a> {
+    /// Its token.
+    pub token: &'a str,
+    /// What it calls with.
+    pub agent: &'a str,
+    /// Where it calls from, without a port.
+    pub address: &'a str,
+}
+
 /// What the door works with.
 pub struct PlainDoorParts<S: Store + ?Sized> {
     /// The engine.
@@ -56,6 +70,8 @@ pub struct PlainDoorParts<S: Store + ?Sized> {
     pub numbers: Arc<dyn JobNumberStore>,
     /// Addresses allowed for executors.
     pub addresses: AddressRule,
+    /// Definitions.
+    pub tasks: TaskCache<S>,
     /// What has been sent from here.
     pub sent: SentRuns,
     /// Told when runs have ended.
@@ -96,15 +112,15 @@ impl<S: Store + 'static> PlainDoor<S> {
         Self { parts, refused: Throttle::new(REFUSED_BURST, REFUSED_EVERY), limits: WireLimits::default() }
     }
 
-    /// Checks the token, reads the body, works. `address` is the caller's, without a port. No answer means that the connection
-    /// is to be cut: some clients take a refusal of how a run ended for its failure, and none takes a broken connection for one at
+    /// Checks the token, reads the body, works. No answer means that the connection is to be cut: some clients take a refusal of how a run ended for its failure, and none takes a broken connection for one at
     /// once.
-    pub async fn answer<P, E>(&self, message: PlainMessage, token: &str, address: &str, payload: P) -> Option<Envelope>
+    pub async fn answer<P, E>(&self, message: PlainMessage, caller: PlainCaller<'_>, payload: P) -> Option<Envelope>
     where
         P: Stream<Item = Result<Bytes, E>> + Unpin,
         E: Display,
     {
-        match self.handle(message, token, address, payload).await {
+        let address = caller.address;
+        match self.handle(message, caller, payload).await {
             Ok(()) => Some(Envelope::ok()),
             Err(Refused::Later) => (message != PlainMessage::Callback)
                 .then(|| Envelope::failed("the database cannot be reached right now; try again")),
@@ -117,17 +133,17 @@ impl<S: Store + 'static> PlainDoor<S> {
         }
     }
 
-    async fn handle<P, E>(&self, message: PlainMessage, token: &str, address: &str, payload: P) -> Result<(), Refused>
+    async fn handle<P, E>(&self, message: PlainMessage, caller: PlainCaller<'_>, payload: P) -> Result<(), Refused>
     where
         P: Stream<Item = Result<Bytes, E>> + Unpin,
         E: Display,
     {
-        let keys = self.keys_of(token).await;
+        let keys = self.keys_of(caller.token).await;
         if keys.is_empty() {
             // As xxl-job says it: clients look for it.
             return Err(Refused::For("The access token is wrong.".to_owned()));
         }
-        if self.refused.would_admit(&crate::auth::network_of(address)).is_err() {
+        if self.refused.would_admit(&crate::auth::network_of(caller.address)).is_err() {
             return Err(Refused::For(
                 "too many refused requests came from this address; the node's log says why".to_owned(),
             ));
@@ -141,12 +157,12 @@ impl<S: Store + 'static> PlainDoor<S> {
             })
         })?;
         match message {
-            PlainMessage::Registry => self.register(&keys, &body).await,
+            PlainMessage::Registry => self.register(&keys, caller.agent, &body).await,
             PlainMessage::Remove => self.remove(&keys, &body).await,
             PlainMessage::Callback => {
                 let until = Instant::now() + TAKEN_WITHIN;
                 loop {
-                    match self.callback(&keys, &body).await {
+                    match self.callback(&keys, caller.agent, &body).await {
                         Err(Refused::Later) if Instant::now() < until => tokio::time::sleep(TAKEN_AGAIN).await,
                         done => return done,
                     }
@@ -155,14 +171,13 @@ impl<S: Store + 'static> PlainDoor<S> {
         }
     }
 
-    /// The keys of that token; it may have just been made on another node.
+    /// The keys of that token.
     async fn keys_of(&self, token: &str) -> Vec<Arc<SigningKey>> {
-        let find = || self.parts.keys.tokens(token, self.now_ms());
-        let found = if token.is_empty() { Vec::new() } else { find() };
-        if found.is_empty() && !token.is_empty() && self.parts.keys.refresh_soon(&*self.parts.key_store).await {
-            return find();
+        if token.is_empty() {
+            return Vec::new();
         }
-        found
+        let find = |keys: &KeyRing| Some(keys.tokens(token, self.now_ms())).filter(|found| !found.is_empty());
+        self.parts.keys.find_soon(&*self.parts.key_store, find).await.unwrap_or_default()
     }
 
     fn now_ms(&self) -> i64 {
@@ -179,11 +194,14 @@ impl<S: Store + 'static> PlainDoor<S> {
             return Err(Refused::For(format!("two tenants have this token for an app `{app}`; give each its own")));
         }
         let address = address.trim_end_matches('/').to_owned();
-        self.parts.addresses.check(&address).map_err(Refused::For)?;
+        if address.len() > NAME_CHARS_MAX {
+            return Err(Refused::For(format!("the address must have at most {NAME_CHARS_MAX} characters")));
+        }
+        self.parts.addresses.check_with_path(&address).map_err(Refused::For)?;
         Ok((key, address))
     }
 
-    async fn register(&self, keys: &[Arc<SigningKey>], body: &[u8]) -> Result<(), Refused> {
+    async fn register(&self, keys: &[Arc<SigningKey>], agent: &str, body: &[u8]) -> Result<(), Refused> {
         let (key, address) = self.place(keys, body)?;
         let (engine, owner) = (&self.parts.engine, key.owner);
         let crowd = engine.registry.crowd(owner.tenant_id, owner.app_id, &address);
@@ -196,6 +214,7 @@ impl<S: Store + 'static> PlainDoor<S> {
             owner,
             key_id: &key.key.id,
             address: &address,
+            version: agent,
             by: AnnouncedBy::Registry,
             until: now + ANNOUNCED_FOR_MS,
             tags: None,
@@ -224,7 +243,7 @@ impl<S: Store + 'static> PlainDoor<S> {
         Ok(())
     }
 
-    async fn callback(&self, keys: &[Arc<SigningKey>], body: &[u8]) -> Result<(), Refused> {
+    async fn callback(&self, keys: &[Arc<SigningKey>], agent: &str, body: &[u8]) -> Result<(), Refused> {
         let callback = Callback::read(body).map_err(|error| Refused::For(error.to_string()))?;
         let mut open = 0;
         for items in callback.items.chunks(BATCH_MAX) {
@@ -235,17 +254,20 @@ impl<S: Store + 'static> PlainDoor<S> {
             let is_ours = |row: &DispatchedRun| keys.iter().any(|key| key.owner == row.run.owner());
             let rows: HashMap<LogId, DispatchedRun> =
                 rows.into_iter().filter(is_ours).map(|row| (row.run.id, row)).collect();
-            let mut results: BTreeMap<(Owner, ExecutorId), Vec<RunResult>> = BTreeMap::new();
-            let mut foreign = callback.unreadable;
+            let mut told = Vec::with_capacity(items.len());
             for item in items {
                 let found = attempts.get(&item.number).and_then(|key| Some((*key, rows.get(&LogId(key.0))?)));
-                let Some((key, row)) = found else {
-                    foreign += 1;
-                    continue;
-                };
-                let result = self.result(key, row, said::ended(item.code, &item.message), &item.message);
-                results.entry((row.run.owner(), row.run.executor_id)).or_default().push(result);
+                let library = Library::of(agent);
+                told.extend(found.map(|(key, row)| Told {
+                    key,
+                    row,
+                    item,
+                    library,
+                    sent_at: self.parts.sent.sent_at(key),
+                }));
             }
+            let foreign = callback.unreadable + items.len() - told.len();
+            let results = self.results(&told).await?;
             if foreign > 0 {
                 // Answered as done: an executor would repeat them for ever.
                 tracing::warn!(
@@ -296,27 +318,19 @@ impl<S: Store + 'static> PlainDoor<S> {
         Ok(attempts)
     }
 
-    /// A result as an executor of ours would have told it.
-    fn result(&self, RunKey(log, attempt): RunKey, row: &DispatchedRun, status: RunStatus, text: &str) -> RunResult {
-        let sent_at = self.parts.sent.sent_at(RunKey(log, attempt));
-        let started_at = sent_at.unwrap_or_else(|| row.run.due_time.max(row.dispatched_at));
-        let finished_at = self.now_ms().max(started_at);
-        let is_current = row.run.status == Status::Dispatched && row.run.attempt == attempt;
-        let (output, message) = if status == RunStatus::Succeeded {
-            (text.to_owned(), String::new())
-        } else {
-            (String::new(), text.to_owned())
-        };
-        RunResult {
-            log,
-            attempt,
-            status,
-            message,
-            output,
-            started_at,
-            // The same as before where it has been told before: what has ended is told again until it is answered.
-            finished_at: if is_current || row.finished_at == 0 { finished_at } else { row.finished_at },
-            due_time: row.run.due_time,
+    /// What they say, by whom they are.
+    async fn results(&self, told: &[Told<'_>]) -> Result<BTreeMap<(Owner, ExecutorId), Vec<RunResult>>, Refused> {
+        // Of most of them the task need not be known.
+        let unclear = told.iter().filter(|told| told.needs_task());
+        let runs: Vec<Run> = unclear.map(|told| told.row.run.clone()).collect();
+        let tasks = self.parts.tasks.of(&runs).await?;
+        let now = self.now_ms();
+        let mut results: BTreeMap<(Owner, ExecutorId), Vec<RunResult>> = BTreeMap::new();
+        for one in told {
+            let run = &one.row.run;
+            let result = one.result(tasks.get(run.task_id).map(|task| &task.spec), now);
+            results.entry((run.owner(), run.executor_id)).or_default().push(result);
         }
+        Ok(results)
     }
 }

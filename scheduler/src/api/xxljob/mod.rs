@@ -1,12 +1,16 @@
-//! What executors of xxl-job call, where they look for its admin: under `/xxl-job-admin` and under `/`.
+//! What executors of xxl-job call, and portals and scripts, where they look for its admin: under `/xxl-job-admin` and under `/`.
 
+mod admin;
 mod door;
+mod ends;
 
-pub use door::{PlainDoor, PlainDoorParts, PlainMessage};
+pub use door::{PlainCaller, PlainDoor, PlainDoorParts, PlainMessage};
 
 use super::Api;
 use super::client_address::client_address;
+use crate::domain::xxljob::library::agent as agent_of;
 use crate::domain::xxljob::wire::{Envelope, TOKEN_HEADER, bytes};
+use actix_web::http::header::USER_AGENT;
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::stream;
@@ -30,6 +34,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
             };
             config.route(&format!("{context}{path}"), web::post().to(knock));
         }
+        admin::routes(config, context);
     }
 }
 
@@ -38,7 +43,10 @@ async fn answer(request: &HttpRequest, payload: web::Payload, api: &Api, message
     // A header that comes twice is none: a proxy might read the other one.
     let only = values.next().filter(|_| values.next().is_none());
     let token = only.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    api.plain_door.answer(message, token, &client_address(api, request), payload).await
+    let agent = request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let address = client_address(api, request);
+    let caller = PlainCaller { token, agent: agent_of(agent), address: &address };
+    api.plain_door.answer(message, caller, payload).await
 }
 
 fn respond(envelope: Option<Envelope>) -> HttpResponse {

@@ -60,6 +60,8 @@ enum Meaning {
     Covered,
     NotStarted,
     Stopped,
+    /// Stopped, or covered: it has one word for both.
+    Cancelled,
     TimedOut,
     Panicked,
     Busy,
@@ -91,7 +93,7 @@ const TABLE: &[(Place, Text, Meaning)] = &[
     (Place::Run, Text::Begins("The same job ["), Meaning::Discarded),
     (Place::Run, Text::Holds("Job ", " is SERIAL, queue length more than "), Meaning::Full),
     // killed, covered, or shut down
-    (Place::Failure, Text::Is("CancelledError"), Meaning::Stopped),
+    (Place::Failure, Text::Is("CancelledError"), Meaning::Cancelled),
     (Place::Failure, Text::Is("TimeoutError"), Meaning::TimedOut),
     (Place::IdleBeat, Text::Holds("job ", " is running."), Meaning::Busy),
     (Place::Log, Text::Is("No such logid logs."), Meaning::NoLog),
@@ -166,12 +168,18 @@ pub fn ended(code: i32, msg: &str) -> RunStatus {
     match meaning(place, msg) {
         Some(Meaning::Covered) => RunStatus::Covered,
         Some(Meaning::NotStarted) => RunStatus::NotStarted,
-        Some(Meaning::Stopped) => RunStatus::Abandoned,
+        Some(Meaning::Stopped | Meaning::Cancelled) => RunStatus::Abandoned,
         Some(Meaning::TimedOut) => RunStatus::TimedOut,
         Some(Meaning::Panicked) => RunStatus::Panicked,
         _ if code == CODE_OK => RunStatus::Succeeded,
         _ => RunStatus::Failed,
     }
+}
+
+/// Whether a failure with this text may be the end of a run that a later one has replaced: the task's strategy tells.
+#[must_use]
+pub fn may_be_covered(msg: &str) -> bool {
+    meaning(Place::Failure, msg) == Some(Meaning::Cancelled)
 }
 
 /// What an executor says of its work on a task.

@@ -34,8 +34,11 @@ pub struct Announcement<'a> {
     pub owner: Owner,
     /// The token that proves it.
     pub key_id: &'a str,
-    /// `http://host:port`; with the app, what it is known by.
+    /// `http://host:port`, perhaps with a path; with the app, what it is known by.
     pub address: &'a str,
+    /// What it calls with, for people and for what differs between clients; empty when that is not known. Only what it says itself
+    /// replaces what is known.
+    pub version: &'a str,
     /// Who says so.
     pub by: AnnouncedBy,
     /// Until when that counts, cluster ms; 0 until it is withdrawn.
@@ -55,7 +58,7 @@ pub struct Announced {
     pub instance: String,
     /// Token.
     pub key_id: String,
-    /// `http://host:port`.
+    /// As [`Announcement::address`].
     pub address: String,
     /// Last time that it answered, cluster ms.
     pub heartbeat_at: i64,

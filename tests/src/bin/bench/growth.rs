@@ -339,7 +339,7 @@ impl Transport for Nobody {
         Err(nobody())
     }
 
-    async fn cancel(&self, _: &Executor, _: &Cancel) -> std::result::Result<CancelAck, SendError> {
+    async fn cancel(&self, _: &Executor, _: &Cancel, _: bool) -> std::result::Result<CancelAck, SendError> {
         Err(nobody())
     }
 

@@ -16,12 +16,14 @@ mod life;
 mod life_counts;
 mod lists;
 mod load;
+mod node_death;
 mod numbers;
 mod old_logs;
 mod options;
 mod origin;
 mod overload;
 mod page;
+mod plain;
 mod plan;
 mod proc;
 mod profile;
@@ -119,6 +121,9 @@ async fn figures(options: &Options, bench: &Bench) -> Result<Value> {
     if let Some(rate) = options.overload {
         return overload::measure(bench, overload::Plan { rate, seconds }).await;
     }
+    if let Some(rate) = options.node_death {
+        return node_death::measure(bench, rate, seconds).await;
+    }
     if let Some(rate) = options.recovery {
         return recovery::measure(bench, rate).await;
     }
@@ -130,7 +135,7 @@ async fn figures(options: &Options, bench: &Bench) -> Result<Value> {
         (Some(tasks), _) => idle::measure(bench, tasks, seconds).await,
         (None, Some(Rate::Fixed(rate))) => {
             let (load, retention) = (options.load().map_err(Error::msg)?, options.retention());
-            let plan = Plan { load, retention, ..Plan::full(rate, seconds) };
+            let plan = Plan { load, retention, protocol: options.protocol(), ..Plan::full(rate, seconds) };
             Ok(report::of_run(&run::measure(bench, plan).await?))
         }
         (None, _) => search::measure(bench, seconds).await,

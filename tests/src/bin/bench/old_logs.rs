@@ -118,9 +118,14 @@ impl OldLogs {
         IdSource::first_at(self.begin - RETAIN_MS)
     }
 
-    /// From one id to the next.
+    /// From the first id of a second to that of the next.
+    fn second_of_ids(&self) -> i64 {
+        IdSource::first_at::<i64>(self.begin + 1_000) - IdSource::first_at::<i64>(self.begin)
+    }
+
+    /// From one id to the next within a second.
     fn step(&self) -> i64 {
-        (IdSource::first_at::<i64>(self.begin + 1_000) - IdSource::first_at::<i64>(self.begin)) / i64::from(self.rate)
+        self.second_of_ids() / i64::from(self.rate)
     }
 
     /// Successes of the tasks that fire, in the same order.
@@ -164,8 +169,9 @@ impl OldLogs {
     /// From the smallest id that is left: how many were deleted, and how long ago that log became old, ms. The node deletes in
     /// the order of ids.
     fn progress(&self, oldest: i64, now: i64) -> (i64, i64) {
-        let deleted = ((oldest - self.first_id()) as f64 / self.step() as f64).round() as i64;
-        let deleted = deleted.clamp(0, self.count());
+        let (ids, rate) = ((oldest - self.first_id()).max(0), i64::from(self.rate));
+        let in_second = (ids % self.second_of_ids()) / self.step();
+        let deleted = (ids / self.second_of_ids() * rate + in_second.min(rate)).min(self.count());
         let became_old = self.begin + deleted * 1_000 / i64::from(self.rate);
         (deleted, (now - became_old).max(0))
     }
@@ -210,6 +216,15 @@ mod tests {
         assert_eq!(logs.progress(i64::MAX, BEGIN), (50_000, 0), "none is left");
         assert!(IdSource::first_at::<i64>(BEGIN - RETAIN_MS + 1_000) >= id(499), "a second's logs lie within it");
         assert!(id(499) > IdSource::first_at(BEGIN - RETAIN_MS + 990));
+    }
+
+    #[test]
+    fn a_rate_that_does_not_divide_a_second_of_ids_miscounts_nothing() {
+        let logs = OldLogs { rate: 5_000, seconds: 500, ..logs() };
+        for number in [0, 1, 4_999, 5_000, 1_234_567, 2_499_999] {
+            let second = IdSource::first_at::<i64>(BEGIN - RETAIN_MS + number / 5_000 * 1_000);
+            assert_eq!(logs.progress(second + number % 5_000 * logs.step(), BEGIN).0, number);
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct Options {
     /// Fires per second; `max` searches for the highest rate that is sustained.
     #[arg(long, value_parser = rate, required_unless_present_any = INSTEAD)]
     pub rate: Option<Rate>,
-    /// Length of the measured window, by default 60, of a step of a ramp 20, with retention 300; a multiple of 5 holds whole
+    /// Length of the measured window, by default 60, of a step of a ramp and before a death 20, with retention 300; a multiple of 5 holds whole
     /// rounds of the node's workers.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: Option<u32>,
@@ -40,6 +40,9 @@ pub struct Options {
     /// Instead of a rate: the start of a node after ten minutes in which so many fires per second were missed.
     #[arg(long, value_name = "N", conflicts_with_all = ["rate", "idle_tasks", "burst", "lists", "overload"])]
     pub recovery: Option<u32>,
+    /// Instead of a rate: so many fires per second on two nodes, of which one is killed (kill -9).
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "idle_tasks", "burst", "lists", "overload", "recovery"])]
+    pub node_death: Option<u32>,
     /// Asks for no list, but keeps the node with its logs until standard input ends: to look at them with the console.
     /// Its address and its API token are printed as JSON.
     #[arg(long, requires = "lists")]
@@ -91,13 +94,17 @@ struct Beside {
     /// Tenants: of the tasks that fire, by default one; with --growth those with an app and a key each, by default 1000.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     tenants: Option<u32>,
+    /// What executors speak: the SDK's own protocol, or that of xxl-job.
+    #[arg(long, default_value = "carillon", requires = "rate")]
+    protocol: Protocol,
     /// Enabled daily tasks beside those that fire.
     #[arg(long, value_name = "N", requires = "rate", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     tasks: Option<u32>,
 }
 
 /// What is measured instead of a rate.
-const INSTEAD: [&str; 8] = ["idle_tasks", "burst", "lists", "growth", "overload", "recovery", "life", "ramp"];
+const INSTEAD: [&str; 9] =
+    ["idle_tasks", "burst", "lists", "growth", "overload", "recovery", "node_death", "life", "ramp"];
 
 /// With `--growth`, of executors and tenants.
 const GROWTH_EACH: u32 = 1_000;
@@ -124,6 +131,7 @@ impl Options {
         if !is_fixed {
             wants(self.beside.retention, "--retention")?;
             wants(self.beside.tasks.is_some(), "--tasks")?;
+            wants(self.protocol() != Protocol::Carillon, "--protocol")?;
         }
         if !is_fixed && !self.growth {
             let with_growth =
@@ -134,8 +142,10 @@ impl Options {
         if !is_fixed && self.burst.is_none() && self.nodes > 1 {
             return Err("--nodes goes with --rate N or --burst".to_owned());
         }
-        if self.nodes > 1 && self.database == Kind::Sqlite {
-            return Err("SQLite has one node: leave out --nodes, or take another --database".to_owned());
+        if (self.nodes > 1 || self.node_death.is_some()) && self.database == Kind::Sqlite {
+            return Err(
+                "SQLite has one node: leave out --nodes and --node-death, or take another --database".to_owned()
+            );
         }
         if self.growth && self.growth_sizes().executors < GROWTH_EXECUTORS_MIN {
             return Err(format!("--growth needs {GROWTH_EXECUTORS_MIN} --executors or more, as a third of them beats"));
@@ -146,7 +156,7 @@ impl Options {
     /// Length of the measured window, s.
     pub fn seconds(&self) -> u32 {
         let default = match self {
-            Self { ramp: Some(_), .. } => 20,
+            Self { ramp: Some(_), .. } | Self { node_death: Some(_), .. } => 20,
             Self { beside: Beside { retention: true, .. }, .. } => 300,
             _ => 60,
         };
@@ -161,6 +171,11 @@ impl Options {
     /// Whether as many logs become old as are written.
     pub fn retention(&self) -> bool {
         self.beside.retention
+    }
+
+    /// What executors speak.
+    pub fn protocol(&self) -> Protocol {
+        self.beside.protocol
     }
 
     /// Who takes part in a run at a fixed rate.
@@ -197,6 +212,16 @@ pub enum Kind {
     Postgres,
     /// `SQLite`.
     Sqlite,
+}
+
+/// What executors speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// That of the SDK.
+    Carillon,
+    /// That of xxl-job: plain executors, which get each run on its instant.
+    XxlJob,
 }
 
 /// Where the runs of a burst come from.
@@ -255,6 +280,7 @@ mod tests {
             ("--rate 500 --retention", 300),
             ("--rate 500 --retention --seconds 60", 60),
             ("--ramp 500:1000:500", 20),
+            ("--node-death 500", 20),
         ] {
             assert_eq!(read(words).unwrap().seconds(), seconds, "{words}");
         }
@@ -267,8 +293,10 @@ mod tests {
         assert_eq!(read("--rate 500").unwrap().load(), Ok(Load::ONE));
         for (words, wrong) in [
             ("--rate max --retention", "--retention goes with --rate N only"),
+            ("--rate max --protocol xxl-job", "--protocol goes with --rate N only"),
             ("--rate max --executors 3", "--executors goes with --rate N or --growth"),
             ("--ramp 1:2:1 --tenants 3", "--tenants goes with --rate N or --growth"),
+            ("--node-death 5 --nodes 3", "--nodes goes with --rate N or --burst"),
             ("--life --nodes 2", "--nodes goes with --rate N or --burst"),
             ("--rate 5 --tenants 3 --executors 2", "say --executors 3 or more"),
             ("--rate 5 --executors 2000", "say --executors 1000 or fewer"),

@@ -1,6 +1,6 @@
 //! What was measured, of which version, and when: so that a page can say it.
 
-use crate::options::{Options, Rate};
+use crate::options::{Options, Protocol, Rate};
 use chrono::Utc;
 use serde_json::{Value, json};
 use std::process::Command;
@@ -21,8 +21,10 @@ fn what(options: &Options) -> &'static str {
         Options { lists: Some(_), .. } => "lists",
         Options { overload: Some(_), .. } => "overload",
         Options { recovery: Some(_), .. } => "recovery",
+        Options { node_death: Some(_), .. } => "node death",
         Options { burst: Some(_), .. } => "burst",
         Options { idle_tasks: Some(_), .. } => "idle tasks",
+        Options { rate: Some(Rate::Fixed(_)), .. } if options.protocol() == Protocol::XxlJob => "rate of xxl-job",
         Options { rate: Some(Rate::Fixed(_)), .. } => "rate",
         _ => "highest rate",
     }

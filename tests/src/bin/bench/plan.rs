@@ -1,6 +1,7 @@
 //! What a run at a fixed rate is to be.
 
 use crate::load::Load;
+use crate::options::Protocol;
 
 /// How far ahead a node writes logs by default.
 const AHEAD_S: u32 = 180;
@@ -18,12 +19,14 @@ pub struct Plan {
     pub load: Load,
     /// Whether as many logs become old as are written.
     pub retention: bool,
+    /// What executors speak.
+    pub protocol: Protocol,
 }
 
 impl Plan {
     /// One of each, with the node's default distance.
     pub fn full(rate: u32, seconds: u32) -> Self {
-        Self { rate, seconds, ahead_s: AHEAD_S, load: Load::ONE, retention: false }
+        Self { rate, seconds, ahead_s: AHEAD_S, load: Load::ONE, retention: false, protocol: Protocol::Carillon }
     }
 
     /// Fires that the window should hold.

@@ -1,6 +1,5 @@
 //! One node on one database, and more fires each step, until a step is not sustained.
 
-use crate::load::Load;
 use crate::plan::Plan;
 use crate::rates::Ramp;
 use crate::records;
@@ -33,7 +32,7 @@ pub async fn measure(bench: &Bench, ramp: Ramp, seconds: u32) -> Result<Value> {
     stand.start_executor(bench, fires * u64::from(seconds + BESIDE_S)).await?;
     let (mut there, mut steps) = (0, Vec::new());
     for rate in ramp.rates() {
-        let plan = Plan { rate, seconds, ahead_s: AHEAD_S, load: Load::ONE, retention: false };
+        let plan = Plan { ahead_s: AHEAD_S, ..Plan::full(rate, seconds) };
         let first = (now_ms() / 1_000 + 1 + i64::from(LEAD_S)) * 1_000;
         progress(&format!("{rate} fires/s in {LEAD_S} s"));
         tasks::deal_out(server, &stand, 1, (there, rate - there), Firing::EverySecondFrom(first)).await?;

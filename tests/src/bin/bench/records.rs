@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Bytes of one record; see `executor-client/examples/bench.rs`.
-const BYTES: usize = 36;
+pub const BYTES: usize = 36;
 
 /// Bytes of one in the executor's memory, where each begins at a multiple of 8.
 const BYTES_IN_MEMORY: u64 = 40;
@@ -135,6 +135,27 @@ pub fn on_time_since(file: &Path, window: Range<i64>, count: usize, late_us: i32
     Ok((since < seconds.end).then_some(since * 1_000))
 }
 
+/// Fires that started too late.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Late {
+    /// How many.
+    pub count: u64,
+    /// The last of their fire times, epoch ms.
+    pub last: Option<i64>,
+}
+
+/// Fires of `window` (epoch ms) that started more than `late_us` after their time.
+pub fn late(file: &Path, window: &Range<i64>, late_us: i32) -> Result<Late> {
+    let mut late = Late { count: 0, last: None };
+    each(file, |record| {
+        if window.contains(&record.fire_time) && record.late_wall_us > late_us {
+            late.count += 1;
+            late.last = late.last.max(Some(record.fire_time));
+        }
+    })?;
+    Ok(late)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +181,8 @@ mod tests {
         assert!((seen.lateness_ms.max - 1.3).abs() < 1e-9, "{:?}", seen.lateness_ms);
         let ClockLag { min, p50, max } = seen.clock_lag_us;
         assert_eq!((min, p50, max), (102, 300, 700));
+        assert_eq!(late(file.path(), &(1_000..3_000), 850).unwrap(), Late { count: 2, last: Some(1_000) });
+        assert_eq!(late(file.path(), &(2_000..3_000), 850).unwrap(), Late { count: 0, last: None });
         std::fs::write(file.path(), &all.concat()[1..]).unwrap();
         assert!(read(file.path(), &(1_000..3_000)).is_err(), "not whole");
     }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 pub fn of_run(run: &Run) -> Value {
     let mut figures = of_window(run);
     figures["load"] = json!(run.plan.load);
+    figures["protocol"] = json!(run.plan.protocol);
     figures["statements_source"] = run.statements_source.into();
     figures["executor_records_mb"] = rounded(run.seen.records_mb, 1).into();
     figures["node_log"] = run.node_log.clone();

@@ -2,7 +2,8 @@
 
 use crate::database::Database;
 use crate::old_logs::OldLogs;
-use crate::options::Kind;
+use crate::options::{Kind, Protocol};
+use crate::plain;
 use crate::plan::Plan;
 use crate::records::{self, Seen};
 use crate::stand::{Bench, Stand};
@@ -65,7 +66,11 @@ pub async fn measure(bench: &Bench, plan: Plan) -> Result<Run> {
     };
     let lead_s = (plan.ahead_s * plan.rate).div_ceil(ROWS_PER_SECOND + plan.rate).max(15);
     let seconds = u64::from(lead_s + plan.seconds) + SETTLE_MAX.as_secs();
-    stand.start_executors(bench, load.executors, u64::from(plan.rate) * seconds).await?;
+    let runs = u64::from(plan.rate) * seconds;
+    match plan.protocol {
+        Protocol::Carillon => stand.start_executors(bench, load.executors, runs).await?,
+        Protocol::XxlJob => stand.start_plain_executors(bench, load.executors, runs).await?,
+    }
     if load.tasks > 0 {
         progress(&format!("{} tasks beside", load.tasks));
         let far = Firing::DailyFrom(now_ms() + FAR_MS);
@@ -81,6 +86,9 @@ pub async fn measure(bench: &Bench, plan: Plan) -> Result<Run> {
     let file = stand.stop_executor().await?;
     let node_log = stand.node_alarms();
     let database = stand.kill_node().await;
+    if plan.protocol == Protocol::XxlJob {
+        plain::name_fires(&file, &database, &observed.window).await?;
+    }
     let run = Run {
         plan,
         seen: records::read(&file, &observed.window)?,

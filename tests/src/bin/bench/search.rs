@@ -1,6 +1,5 @@
 //! The highest rate that is sustained.
 
-use crate::load::Load;
 use crate::plan::Plan;
 use crate::run::{self, Run};
 use crate::stand::Bench;
@@ -38,7 +37,7 @@ pub async fn measure(bench: &Bench, seconds: u32) -> Result<Value> {
             Some(bad) if f64::from(bad - good) <= (f64::from(bad) * PRECISION).max(STEP_MIN) => break,
             Some(bad) => u32::midpoint(good, bad),
         };
-        let plan = Plan { rate, seconds: TRIAL_S, ahead_s: TRIAL_AHEAD_S, load: Load::ONE, retention: false };
+        let plan = Plan { ahead_s: TRIAL_AHEAD_S, ..Plan::full(rate, TRIAL_S) };
         if attempt(bench, plan, "trial", &mut trials).await.is_some() {
             good = rate;
         } else {

@@ -2,6 +2,7 @@
 
 use crate::database::Database;
 use crate::options::Kind;
+use crate::plain;
 use crate::proc::Target;
 use crate::server::Server;
 use crate::tenants;
@@ -28,6 +29,9 @@ const METRICS_MAX: Duration = Duration::from_secs(3);
 
 /// Lines that are quoted from a node's log.
 const SAID_MAX: usize = 20;
+
+/// What executors write at their end, in their folder.
+pub const RECORDS: &str = "records";
 
 /// Variables that reach node and executor, for experiments; all others of theirs are cleared.
 const TUNABLE: [&str; 7] = [
@@ -149,6 +153,14 @@ impl Stand {
         json!({ "url": self.urls[0], "token": TOKEN })
     }
 
+    /// Ends the node that was started last, at once.
+    pub async fn kill_youngest_node(&mut self) {
+        if let Some(node) = self.more_nodes.pop() {
+            self.urls.pop();
+            node.kill9().await;
+        }
+    }
+
     /// Starts another node on the same database.
     pub async fn add_node(&mut self, bench: &Bench) -> Result<()> {
         let (node, url) = start_node(bench, &self.database, self.ahead_s).await?;
@@ -175,11 +187,19 @@ impl Stand {
         self.executors_of(bench, &[app], runs).await
     }
 
+    /// Starts a process of `count` plain executors, dealt out to the apps in turn.
+    pub async fn start_plain_executors(&mut self, bench: &Bench, count: u32, runs: u64) -> Result<()> {
+        let due = self.registrations().await? + i64::from(count);
+        let (command, folder) = plain::fleet(bench, (&self.api, self.url()), &self.apps, count, runs).await?;
+        self.executor = Some(self.registered(command, &folder, due).await?);
+        Ok(())
+    }
+
     /// Starts one process with an executor for each of `apps`.
     async fn executors_of(&self, bench: &Bench, apps: &[&App], runs: u64) -> Result<Executor> {
         let due = self.registrations().await? + apps.len() as i64;
         let folder = folder::fresh("bench-executor");
-        let (records, list) = (folder.join("records"), folder.join("apps"));
+        let list = folder.join("apps");
         let line = |app: &&App| format!("{}\t{}\t{}\t{}\n", app.tenant, app.name, app.key.id, app.key.secret);
         std::fs::write(&list, apps.iter().map(line).collect::<String>())?;
         let mut command = program(&bench.programs, "examples/bench")?;
@@ -189,12 +209,17 @@ impl Stand {
             .env("CARILLON_BIND", "127.0.0.1")
             .env("CARILLON_PORT", "0")
             .env("BENCH_APPS", &list)
-            .env("BENCH_RECORDS", &records)
+            .env("BENCH_RECORDS", folder.join(RECORDS))
             .env("BENCH_ROOM", runs.to_string());
+        self.registered(command, &folder, due).await
+    }
+
+    /// Starts executors, and waits until `due` have registered in all.
+    async fn registered(&self, command: Command, folder: &Path, due: i64) -> Result<Executor> {
         let process = Process::start("the executor", command, &folder.join("executor.log"));
         let have_registered = || async { self.registrations().await.is_ok_and(|count| count >= due) };
         until("every executor has registered", &process, have_registered).await?;
-        Ok(Executor { process, records })
+        Ok(Executor { process, records: folder.join(RECORDS) })
     }
 
     /// How many executors have registered so far.
@@ -331,7 +356,7 @@ async fn until<W: Future<Output = bool>>(what: &str, process: &Process, holds: i
 }
 
 /// A program to be measured, dying with this one, with only the tunable settings.
-fn program(programs: &Path, name: &str) -> Result<Command> {
+pub fn program(programs: &Path, name: &str) -> Result<Command> {
     let path = std::path::absolute(programs.join(name))?;
     ensure!(path.exists(), "{} is not built; scripts/bench builds it", path.display());
     let mut command = bound(&path, None);

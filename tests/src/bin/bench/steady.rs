@@ -11,8 +11,13 @@ pub const STEADY_TASKS: u32 = 20;
 
 /// Fires of the watched tenant that no handler saw.
 pub fn lost(seen: &Seen, window: &Range<i64>) -> i64 {
+    expected(STEADY_TASKS, window) - seen.handled as i64
+}
+
+/// Fires of so many tasks that fire on each whole second.
+pub fn expected(tasks: u32, window: &Range<i64>) -> i64 {
     let seconds = (window.end - 1).div_euclid(1_000) - (window.start - 1).div_euclid(1_000);
-    seconds * i64::from(STEADY_TASKS) - seen.handled as i64
+    seconds * i64::from(tasks)
 }
 
 /// Of the watched tenant in one phase.

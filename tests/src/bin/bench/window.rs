@@ -103,7 +103,7 @@ const WATCHFUL_MS: i64 = 65_000;
 
 /// Waits until logs are written as far ahead as they should be, fires flow, and nodes have been there for a while; `false` when
 /// that does not happen.
-async fn warm_up(stand: &Stand, plan: Plan, first: i64) -> Result<bool> {
+pub async fn warm_up(stand: &Stand, plan: Plan, first: i64) -> Result<bool> {
     let ahead_full = i64::from(plan.ahead_s) * 1_000;
     let (ahead_due, patience) = (ahead_full - AHEAD_SLACK_MS, ahead_full + WARM_UP_MORE_MS);
     let mut told = Instant::now();
@@ -129,7 +129,7 @@ async fn warm_up(stand: &Stand, plan: Plan, first: i64) -> Result<bool> {
 }
 
 /// Waits until every run that was due in the window has ended, within reason.
-async fn settle(stand: &Stand, end: i64) -> Result<()> {
+pub async fn settle(stand: &Stand, end: i64) -> Result<()> {
     let deadline = Instant::now() + SETTLE_MAX;
     sleep_until(end).await;
     loop {

@@ -205,12 +205,17 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
         }
 
         "create_tenant" => with(Call::default(), json!({ "name": fresh("tenant") })),
-        "show_tenant" | "show_quotas" | "list_windows" | "list_calendars" => about(&[&tenant]),
+        "show_tenant" | "show_quotas" | "list_windows" | "list_calendars" | "list_origins" => about(&[&tenant]),
         "edit_tenant" => with(about(&[&tenant]), json!({ "description": fresh("about") })),
         "delete_tenant" => {
             let name = fresh("tenant");
             made(api, "/tenants", json!({ "name": name })).await;
             about(&[&name])
+        }
+        "set_origins" => {
+            let origin = fresh("source") + "#7";
+            let item = json!({ "task": place.task(api).await.to_string(), "origin": origin });
+            with(about(&[&tenant]), json!({ "items": [item] }))
         }
         "edit_quotas" => with(about(&[&tenant]), json!({ "max_tasks": 100_000 })),
         "add_window" => with(about(&[&tenant]), upcoming_window()),

@@ -170,6 +170,10 @@ pub fn title(database: &str) -> &str {
 
 impl Input {
     fn add(&mut self, name: &Path, json: Value) -> Result<()> {
+        if json.as_object().is_some_and(|counts| !counts.is_empty() && counts.values().all(Value::is_u64)) {
+            self.left_out.push(format!("{}: counts of instructions are not drawn", name.display()));
+            return Ok(());
+        }
         if json.get("measured").is_none() {
             let lives: BTreeMap<String, Life> = serde_json::from_value(json)
                 .context("neither figures of `scripts/bench --output json` nor the counts of `scripts/cost`")?;
@@ -284,13 +288,15 @@ mod tests {
         let life = json!({ "sqlite": { "version": "3", "steps": { "claim": { "statements": 0.002 } } } });
         let mut burst = figures("sqlite", 7);
         burst["measured"]["what"] = "burst".into();
-        let all = [figures("sqlite", 500), figures("mariadb", 1_000), life, figures("mariadb", 500), burst];
+        let instructions = json!({ "sign": 8, "verify": 3 });
+        let all =
+            [figures("sqlite", 500), figures("mariadb", 1_000), life, figures("mariadb", 500), burst, instructions];
         let input = read_all(&all).unwrap();
         let order: Vec<_> = input.runs.iter().map(|run| (run.database.as_str(), run.window.rate)).collect();
         assert_eq!(order, [("mariadb", 500), ("mariadb", 1_000), ("sqlite", 500)]);
         assert!((input.runs[0].window.cpu_us_per_fire.sum() - 2.0).abs() < 1e-9);
         assert_eq!((input.version.as_str(), input.days.len(), input.commits.len()), ("1.2.3", 1, 1));
-        assert_eq!((input.lives.len(), input.left_out.len(), input.plain().count()), (1, 1, 3));
+        assert_eq!((input.lives.len(), input.left_out.len(), input.plain().count()), (1, 2, 3));
     }
 
     #[test]
@@ -307,7 +313,7 @@ mod tests {
 
     #[test]
     fn what_is_no_figure_is_told() {
-        assert!(wrong(&[json!({ "a": 1 })]).contains("neither figures of"));
+        assert!(wrong(&[json!({ "a": "b" })]).contains("neither figures of"));
         assert!(wrong(&[]).contains("nothing to draw"));
         let mut part = figures("mariadb", 500);
         part["lateness_ms"] = Value::Null;

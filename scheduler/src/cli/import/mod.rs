@@ -1,0 +1,124 @@
+//! `carillon import`: what another scheduler has, read of its database, and sent to the API of a node.
+//!
+//! What becomes of each row, [`crate::domain::xxljob`] and [`crate::domain::horace`] say. Everything that is written here goes
+//! through operations that people have, too: so permissions, checks and the audit are theirs. An import is repeated after
+//! whatever broke it off, and as often as the other scheduler has changed: tasks are known again by their origin.
+
+mod apply;
+mod args;
+mod both;
+mod here;
+mod people;
+mod plan;
+mod report;
+mod source;
+mod switch;
+mod undo;
+
+use super::client::{Client, json, print};
+use crate::cli::client::Output;
+use crate::domain::import::ImportDocument;
+use crate::domain::{horace, xxljob};
+use args::{How, SwitchArgs};
+use clap::{Args, Subcommand};
+use source::SourceArgs;
+
+/// What can be imported.
+#[derive(Debug, Subcommand)]
+pub enum Import {
+    /// Import groups, jobs and users of an xxl-job (2.2.0 to 3.4.2); it starts nothing, and can be repeated.
+    XxlJob(XxlJobArgs),
+    /// Import tenants, apps, tasks and users of a horace cron-job; it starts nothing, and can be repeated.
+    Horace(HoraceArgs),
+    /// Stop jobs of an xxl-job there and start their imported tasks here, so that no fire is missed and none comes twice.
+    Switch(SwitchArgs),
+    /// Stop tasks here and give their jobs back to the xxl-job, in the same way.
+    Undo(SwitchArgs),
+}
+
+/// `carillon import xxl-job`
+#[derive(Debug, Args)]
+pub struct XxlJobArgs {
+    /// Where it is read.
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Name of the source: tasks are known again by it and their id there.
+    #[arg(long = "source", value_name = "NAME", default_value = "xxl-job")]
+    name: String,
+    /// The tenant that gets everything; it is made if it is not there.
+    #[arg(long)]
+    tenant: String,
+    /// Only this group, by the app name of its executors; can be given several times.
+    #[arg(long = "group", value_name = "APPNAME")]
+    groups: Vec<String>,
+    /// How it is done.
+    #[command(flatten)]
+    how: How,
+}
+
+/// `carillon import horace`
+#[derive(Debug, Args)]
+pub struct HoraceArgs {
+    /// Where it is read.
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Name of the source: tasks are known again by it and their id there.
+    #[arg(long = "source", value_name = "NAME", default_value = "horace")]
+    name: String,
+    /// Only this tenant, by the word that executors name; can be given several times.
+    #[arg(long = "tenant", value_name = "TENANT")]
+    tenants: Vec<String>,
+    /// How it is done.
+    #[command(flatten)]
+    how: How,
+}
+
+impl Import {
+    /// Runs the command.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let (document, how) = match self {
+            Self::XxlJob(args) => (args.read().await?, args.how),
+            Self::Horace(args) => (args.read().await?, args.how),
+            Self::Switch(args) => return switch::run(client, &args).await,
+            Self::Undo(args) => return undo::run(client, &args).await,
+        };
+        let report = apply::run(&client.node, document, &how).await?;
+        print(&match client.output {
+            Output::Json => json(&serde_json::to_value(&report)?)?,
+            Output::Table => report.text(),
+        })
+    }
+}
+
+impl XxlJobArgs {
+    async fn read(&self) -> anyhow::Result<ImportDocument> {
+        let options = xxljob::ImportOptions {
+            source: self.name.clone(),
+            tenant: self.tenant.clone(),
+            zone: self.source.time_zone,
+            groups: self.groups.clone(),
+        };
+        let mut database = self.source.connect().await?;
+        let mut snapshot = database.snapshot().await?;
+        let read = snapshot.xxl_job(options.zone).await?;
+        snapshot.end().await?;
+        database.close().await;
+        Ok(xxljob::document(&read, &options)?)
+    }
+}
+
+impl HoraceArgs {
+    async fn read(&self) -> anyhow::Result<ImportDocument> {
+        let options = horace::HoraceOptions {
+            source: self.name.clone(),
+            zone: self.source.time_zone,
+            tenants: self.tenants.clone(),
+        };
+        let mut database = self.source.connect().await?;
+        let mut snapshot = database.snapshot().await?;
+        let read = snapshot.horace(options.zone).await?;
+        snapshot.end().await?;
+        database.close().await;
+        Ok(horace::document(&read, &options)?)
+    }
+}
