@@ -102,8 +102,14 @@ fn instances(hosts: Vec<Host>) -> Result<Instances, String> {
     // One without a port that there can be is left out: the others are none the worse for it.
     let port_of = |host: &Host| u16::try_from(host.port).ok().filter(|port| *port > 0);
     let there = there.filter_map(|host| Some(((port_of(&host)?, host.ip), tags(host.metadata))));
-    let there = there.map(|((port, ip), tags)| ((ip, port), tags));
-    let instances: Instances = there.collect();
+    let mut instances = Instances::new();
+    for ((port, ip), tags) in there {
+        // Two clusters of a service may name one address: whatever their order, it has the same tags every time.
+        let known = instances.entry((ip, port)).or_insert_with(|| tags.clone());
+        if tags < *known {
+            *known = tags;
+        }
+    }
     if instances.len() > INSTANCES_MAX {
         return Err(format!("it names {} instances; at most {INSTANCES_MAX} are taken", instances.len()));
     }
@@ -156,6 +162,10 @@ mod tests {
             let other = host(&json!({ "ip": "10.0.0.8" }));
             assert_eq!(of_first(&[host(&gone), other]).unwrap(), [("10.0.0.8".to_owned(), 9_999)], "{gone}");
         }
+        let (one, other) =
+            (host(&json!({ "metadata": { "zone": "a" } })), host(&json!({ "metadata": { "zone": "b" } })));
+        let both = |hosts: [&Value; 2]| first(json!({ "hosts": hosts }).to_string().as_bytes()).unwrap();
+        assert_eq!(both([&one, &other]), both([&other, &one]), "the order of an answer changes nothing");
         let early = json!({ "hosts": [{ "ip": "10.0.0.7", "port": 9999, "valid": true }] }).to_string();
         assert_eq!(first(early.as_bytes()).unwrap().len(), 1);
         assert!(of_first(&[]).unwrap().is_empty());

@@ -32,6 +32,9 @@ const SETTLED_FOR: Duration = Duration::from_secs(30);
 /// Apps that are looked at at once.
 const APPS_AT_ONCE: usize = 16;
 
+/// Addresses that are nobody's, of an app at a time, of which the log tells one by one.
+const REFUSED_LINES_MAX: usize = 10;
+
 /// Why Nacos was not read, as it is kept, characters.
 const PROBLEM_CHARS_MAX: usize = 500;
 
@@ -139,18 +142,22 @@ impl Discovery {
         let mut mine = Vec::new();
         for one in following.values_mut() {
             if share.has(one.source.owner.app_id.0) {
-                mine.push(self.follow(one));
+                mine.push(one);
             } else {
                 one.leave();
             }
         }
-        let mut followed = stream::iter(mine).buffer_unordered(APPS_AT_ONCE);
-        let mut done = Ok(());
-        while let Some(one) = followed.next().await {
-            // One that fails holds up no other.
-            done = done.and(one);
+        // What is known is done before anyone is asked: a Nacos that hangs holds up nobody at a fixed address.
+        let mut rounds = Vec::with_capacity(mine.len());
+        for one in &mut mine {
+            rounds.push(self.settle(one));
         }
-        done
+        let settled = all(rounds).await;
+        let mut rounds = Vec::with_capacity(mine.len());
+        for one in mine {
+            rounds.push(self.follow(one));
+        }
+        settled.and(all(rounds).await)
     }
 
     async fn sources(&self) -> Result<Vec<ExecutorSource>> {
@@ -167,15 +174,15 @@ impl Discovery {
         }
     }
 
+    /// The app's token, if its door is open.
+    fn key_of(&self, one: &Following) -> Option<Arc<SigningKey>> {
+        self.parts.keys.token_of(one.source.owner, self.parts.engine.clock.now_ms())
+    }
+
     async fn follow(&self, one: &mut Following) -> Result<()> {
-        let key = self.parts.keys.token_of(one.source.owner, self.parts.engine.clock.now_ms());
-        let key_id = key.as_ref().map(|key| key.key.id.clone());
-        if key.is_some() && one.source.spec.nacos.is_some() && Instant::now() >= one.ask_at {
+        if one.source.spec.nacos.is_some() && Instant::now() >= one.ask_at && self.key_of(one).is_some() {
             self.ask(one).await?;
-        }
-        if !one.is_settled(key_id.as_ref()) {
-            self.settle(one, key.as_deref()).await?;
-            one.settled = Some((Instant::now(), key_id));
+            self.settle(one).await?;
         }
         Ok(())
     }
@@ -201,37 +208,69 @@ impl Discovery {
         }
     }
 
-    /// Says once that Nacos went away, and once that it is back; people see it with the app's source.
+    /// Says once that Nacos went away, and once that it is back; people see it with the app's source, by the reason of now.
     async fn note(&self, one: &mut Following, why: &str) -> Result<()> {
         let source = &one.source;
-        if source.since > 0 && source.problem.is_empty() == why.is_empty() {
+        let problem: String = why.chars().take(PROBLEM_CHARS_MAX).collect();
+        let is_turn = source.since == 0 || source.problem.is_empty() != problem.is_empty();
+        if !is_turn && source.problem == problem {
             return Ok(());
         }
         let (app, now) = (source.owner.app_id.0, self.parts.engine.clock.now_ms());
-        let problem: String = why.chars().take(PROBLEM_CHARS_MAX).collect();
         self.parts.sources.note_source(source.owner, source.revision, &problem, now).await?;
-        if why.is_empty() {
+        if is_turn && problem.is_empty() {
             tracing::info!(app, "Nacos says where the app's executors are");
-        } else {
-            tracing::warn!(app, why, "Nacos does not say where the app's executors are; they stay as they were");
+        } else if is_turn {
+            tracing::warn!(
+                app,
+                why = problem,
+                "Nacos does not say where the app's executors are; they stay as they were"
+            );
         }
-        (one.source.problem, one.source.since) = (problem, now);
+        one.source.since = if is_turn { now } else { source.since };
+        one.source.problem = problem;
+        Ok(())
+    }
+
+    /// Announces and withdraws, where that may be due.
+    async fn settle(&self, one: &mut Following) -> Result<()> {
+        let key = self.key_of(one);
+        let key_id = key.as_ref().map(|key| key.key.id.clone());
+        if !one.is_settled(key_id.as_ref()) {
+            self.announce(one, key.as_deref()).await?;
+            one.settled = Some((Instant::now(), key_id));
+        }
         Ok(())
     }
 
     /// An app without a token has closed its door: nobody is announced there.
-    async fn settle(&self, one: &mut Following, key: Option<&SigningKey>) -> Result<()> {
+    async fn announce(&self, one: &mut Following, key: Option<&SigningKey>) -> Result<()> {
         let (owner, spec) = (one.source.owner, &one.source.spec);
         let Some(key) = key else { return self.announcer.withdraw_all(owner).await };
         let is_nacos_known = one.found.is_some() || spec.nacos.is_none();
         let named = named(spec, one.found.as_ref(), &self.parts.addresses);
         let refused = self.announcer.settle(owner, key, named, is_nacos_known).await?;
-        for (address, why) in refused.iter().filter(|(address, _)| !one.refused.contains_key(*address)) {
+        let new: Vec<_> = refused.iter().filter(|(address, _)| !one.refused.contains_key(*address)).collect();
+        for (address, why) in new.iter().take(REFUSED_LINES_MAX) {
             tracing::warn!(app = owner.app_id.0, address, why, "no executor can be at an address that is named");
+        }
+        if new.len() > REFUSED_LINES_MAX {
+            let more = new.len() - REFUSED_LINES_MAX;
+            tracing::warn!(app = owner.app_id.0, more, "nor at further addresses that are named");
         }
         one.refused = refused;
         Ok(())
     }
+}
+
+/// Does all of it, some at the same time. One that fails holds up no other; the first failure is answered.
+async fn all(rounds: Vec<impl Future<Output = Result<()>>>) -> Result<()> {
+    let mut rounds = stream::iter(rounds).buffer_unordered(APPS_AT_ONCE);
+    let mut done = Ok(());
+    while let Some(one) = rounds.next().await {
+        done = done.and(one);
+    }
+    done
 }
 
 /// Goes on with sources that are as they were, and begins with the others.

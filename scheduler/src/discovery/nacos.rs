@@ -24,6 +24,10 @@ const ANSWER_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Servers that are tried before it counts as away.
 const TRIED_MAX: usize = 3;
 
+/// When none of them could be spoken with, nobody asks for this long: the services of one Nacos share its fate, and each would wait
+/// as long.
+const AWAY_FOR: Duration = Duration::from_secs(1);
+
 /// A token is used for so long at most, and for this long where its server does not say.
 const TOKEN_MAX: Duration = Duration::from_hours(1);
 const TOKEN_DEFAULT: Duration = Duration::from_mins(5);
@@ -47,7 +51,17 @@ pub struct Nacos {
     servers: Vec<Server>,
     /// The server that answered last.
     turn: AtomicUsize,
+    /// Until when nobody asks, and why.
+    away: Mutex<Option<(Instant, String)>>,
     login: Option<Login>,
+}
+
+/// Why a server does not tell.
+enum Failure {
+    /// It cannot be spoken with, whatever it is asked.
+    Away(String),
+    /// It does not answer this question.
+    NoAnswer(String),
 }
 
 struct Server {
@@ -86,6 +100,7 @@ impl Nacos {
             http: http.build().context("a client for nacos.servers cannot be created")?,
             servers: bases.into_iter().map(server).collect(),
             turn: AtomicUsize::new(0),
+            away: Mutex::default(),
             login: Some(login).filter(|login| !login.username.is_empty()),
         })
     }
@@ -95,8 +110,12 @@ impl Nacos {
     /// # Errors
     /// Why no server tells, for people.
     pub async fn instances(&self, service: &NacosService) -> Result<Instances, String> {
+        if let Some(why) = self.why_away() {
+            return Err(why);
+        }
         let first = self.turn.load(Ordering::Relaxed);
         let mut why = "this node knows no Nacos (nacos.servers)".to_owned();
+        let mut is_away = true;
         for at in (first..first + self.servers.len()).take(TRIED_MAX) {
             let at = at % self.servers.len();
             let server = &self.servers[at];
@@ -105,20 +124,33 @@ impl Nacos {
                     self.turn.store(at, Ordering::Relaxed);
                     return Ok(instances);
                 }
-                Err(error) => why = format!("{}: {error}", server.base),
+                Err(Failure::Away(error)) => why = format!("{}: {error}", server.base),
+                Err(Failure::NoAnswer(error)) => {
+                    is_away = false;
+                    why = format!("{}: {error}", server.base);
+                }
             }
+        }
+        if is_away {
+            *self.away.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now() + AWAY_FOR, why.clone()));
         }
         Err(why)
     }
 
-    async fn ask(&self, server: &Server, service: &NacosService) -> Result<Instances, String> {
+    /// Why nobody asks now.
+    fn why_away(&self) -> Option<String> {
+        let away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        away.as_ref().filter(|(until, _)| Instant::now() < *until).map(|(_, why)| why.clone())
+    }
+
+    async fn ask(&self, server: &Server, service: &NacosService) -> Result<Instances, Failure> {
         let is_third = server.is_third.load(Ordering::Relaxed);
         let versions = if is_third { [&THIRD, &FIRST] } else { [&FIRST, &THIRD] };
         let mut why = String::new();
         for (at, version) in versions.into_iter().enumerate() {
             let (status, body) = self.list(server, version, service).await?;
             if status == StatusCode::OK {
-                let instances = (version.read)(&body)?;
+                let instances = (version.read)(&body).map_err(Failure::NoAnswer)?;
                 server.is_third.store(is_third != (at == 1), Ordering::Relaxed);
                 return Ok(instances);
             }
@@ -129,7 +161,7 @@ impl Nacos {
                 break;
             }
         }
-        Err(why)
+        Err(Failure::NoAnswer(why))
     }
 
     /// Asks for the list, with a token where there is a login. A token that is refused is replaced once.
@@ -138,7 +170,7 @@ impl Nacos {
         server: &Server,
         version: &Version,
         service: &NacosService,
-    ) -> Result<(StatusCode, Vec<u8>), String> {
+    ) -> Result<(StatusCode, Vec<u8>), Failure> {
         let mut query =
             vec![("serviceName", service.service.as_str()), ("groupName", &service.group), ("healthyOnly", "true")];
         if !service.namespace.is_empty() {
@@ -147,20 +179,20 @@ impl Nacos {
         let url = format!("{}{}?{}", server.base, version.list, form(&query));
         let mut is_fresh = false;
         loop {
-            let mut request = get(&url)?;
+            let mut request = get(&url).map_err(Failure::NoAnswer)?;
             if let Some(login) = &self.login {
                 let token = if let Some(token) = login.known() {
                     token
                 } else {
                     is_fresh = true;
-                    self.sign_in(server, login).await?
+                    self.sign_in(server, login).await.map_err(Failure::Away)?
                 };
                 let value = format!("Bearer {}", token.expose_secret()).parse::<HeaderValue>();
-                let mut value = value.map_err(|_| "its token is no header".to_owned())?;
+                let mut value = value.map_err(|_| Failure::Away("its token is no header".to_owned()))?;
                 value.set_sensitive(true);
                 request.headers_mut().insert(AUTHORIZATION, value);
             }
-            let (status, body) = self.carry(request).await?;
+            let (status, body) = self.carry(request).await.map_err(Failure::Away)?;
             let is_refused = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
             match &self.login {
                 Some(login) if is_refused && !is_fresh => login.forget(),
@@ -241,4 +273,27 @@ fn get(url: &str) -> Result<Request, String> {
 
 fn address(url: &str) -> Result<Url, String> {
     Url::parse(url).map_err(|error| format!("it has no address: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    fn service(name: &str) -> NacosService {
+        NacosService { namespace: String::new(), group: "G".to_owned(), service: name.to_owned(), port: None }
+    }
+
+    #[tokio::test]
+    async fn one_that_hangs_is_waited_for_once() {
+        // It takes connections, and never answers.
+        let hung = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let servers = vec![format!("http://{}", hung.local_addr().unwrap())];
+        let settings = NacosSettings { servers, username: String::new(), password: String::new().into() };
+        let nacos = Nacos::new(&settings).unwrap();
+        let why = nacos.instances(&service("orders")).await.unwrap_err();
+        let since = Instant::now();
+        assert_eq!(nacos.instances(&service("stock")).await.unwrap_err(), why);
+        assert!(since.elapsed() < ANSWER_MAX / 2, "{:?}", since.elapsed());
+    }
 }

@@ -8,12 +8,13 @@ use carillon_tests::node::QUICK;
 use carillon_tests::plain_executor::{PlainExecutor, open_door};
 use carillon_tests::process::Process;
 use carillon_tests::wait::{await_until, when};
-use carillon_tests::{Api, App, Kind, World, now_ms, pass};
+use carillon_tests::{Api, App, Kind, Status, World, now_ms, pass};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 scenario!(an_instance_comes_and_goes_within_a_second: sqlite mariadb postgres);
 scenario!(who_registers_by_a_published_client_is_found: sqlite mariadb);
+scenario!(a_run_goes_on_while_its_instance_flaps: sqlite mariadb);
 scenario!(only_healthy_and_enabled_instances_of_the_named_service_count: sqlite);
 scenario!(a_nacos_that_is_away_changes_nothing: sqlite mariadb);
 scenario!(answers_that_are_none_change_nothing: sqlite);
@@ -189,6 +190,36 @@ async fn who_registers_by_a_published_client_is_found(kind: Kind) {
     assert!(came <= WITHIN_MS && left <= WITHIN_MS, "{came} ms, {left} ms");
 }
 
+async fn a_run_goes_on_while_its_instance_flaps(kind: Kind) {
+    let stand = Stand::new(kind, QUICK).await;
+    stand.follow_nacos().await;
+    let one = stand.executor().await;
+    one.script(|script| script.calls_back = None);
+    stand.nacos.register("orders", &one.address, &json!({})).await;
+    stand.await_addresses(&[&one]).await;
+    let fields = json!({ "cron": "0 0 0 1 1 ? 2099", "max_retries": 2, "retry_interval_ms": 500 });
+    let task = stand.api.make_task(&stand.app, "long", "demo", fields).await;
+    let log = stand.api.run(task, None).await;
+    await_until("it runs", 60, || async { when(one.got("/run").len() == 1) }).await;
+    let job = one.job("demo");
+    one.script(|script| script.busy = vec![job]);
+    for _ in 0..5 {
+        stand.nacos.deregister("orders", &one.address).await;
+        stand.await_addresses(&[]).await;
+        stand.nacos.register("orders", &one.address, &json!({})).await;
+        stand.await_addresses(&[&one]).await;
+    }
+    // Gone from Nacos, it still tells how its run has ended.
+    stand.nacos.deregister("orders", &one.address).await;
+    stand.await_addresses(&[]).await;
+    let answer = one.call_back(&[(one.runs_of("demo")[0], 200, "done")]).await;
+    assert_eq!(answer["code"], 200, "{answer}");
+    let ended = stand.world.await_end(log).await;
+    assert_eq!((ended.status, ended.attempt), (Status::Succeeded, 1));
+    assert_eq!(one.got("/run").len(), 1, "it was sent once");
+    assert_eq!(stand.world.database.number("SELECT COUNT(*) FROM executor").await, 1);
+}
+
 async fn only_healthy_and_enabled_instances_of_the_named_service_count(kind: Kind) {
     let stand = Stand::new(kind, &[]).await;
     let (one, other) = (stand.executor().await, stand.executor().await);
@@ -273,6 +304,18 @@ async fn answers_that_are_none_change_nothing(kind: Kind) {
         stand.nacos.script(|script| script.on_list = OnList::Answer);
         stand.await_state("current").await;
     }
+    // The reason is that of now, since it does not answer at all.
+    stand.nacos.script(|script| script.on_list = OnList::Status(500));
+    let since = stand.await_state("away").await["nacos_since"].clone();
+    stand.nacos.script(|script| script.on_list = OnList::Status(403));
+    await_until("the new reason is told", 30, || async {
+        let shown = stand.shown().await;
+        assert_eq!(shown["nacos_since"], since);
+        when(shown["nacos_problem"].as_str().unwrap().contains("403"))
+    })
+    .await;
+    stand.nacos.script(|script| script.on_list = OnList::Answer);
+    stand.await_state("current").await;
     // Hosts that may be nobody's leave the others alone.
     let mut hosts = vec![json!({ "ip": "127.0.0.1", "port": 0, "healthy": true })];
     let ips = ["169.254.169.254", "8.8.8.8", "a b", "", "x@127.0.0.1", "127.0.0.1/x", "100.100.100.200"];
