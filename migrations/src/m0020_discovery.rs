@@ -1,10 +1,12 @@
-//! Where apps' plain executors are found that do not register themselves.
+//! Where apps' plain executors are found that do not register themselves; codes by which users sign in at other clusters.
 
 use crate::schema::Kind::{Big, Int, Name, Text};
 use crate::schema::Table;
 
-/// The table. Nodes of earlier releases announce nobody.
-pub const TABLES: &[Table] = &[Table {
+/// The tables. Nodes of earlier releases announce nobody, and vouch for nobody.
+pub const TABLES: &[Table] = &[SOURCES, CODES];
+
+const SOURCES: Table = Table {
     name: "executor_source",
     keys: 1,
     columns: &[
@@ -27,4 +29,21 @@ pub const TABLES: &[Table] = &[Table {
     ],
     indexes: &[],
     rows: &[],
-}];
+};
+
+const CODES: Table = Table {
+    name: "sign_in_code",
+    keys: 1,
+    columns: &[
+        // Hash of the code.
+        ("id", Name),
+        ("user_id", Big),
+        // The other cluster.
+        ("cluster", Name),
+        // Hash of what it must show.
+        ("challenge", Name),
+        ("expires_at", Big),
+    ],
+    indexes: &[],
+    rows: &[],
+};

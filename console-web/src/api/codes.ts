@@ -127,6 +127,7 @@ export interface ProblemParams {
   managed_elsewhere: None;
   name_taken: { kind: string; name: string };
   no_account: { detail: string };
+  no_cluster_sign_in: { cluster: string };
   no_json: None;
   no_route: None;
   no_session: None;

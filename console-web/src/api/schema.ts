@@ -339,12 +339,32 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Other clusters, as this node last heard them
-         * @description Those of the setting `clusters`. Each node asks them every five seconds and answers out of its memory: one that is away delays nothing.
+         * This cluster, and others as this node last heard them
+         * @description The others are those of the setting `clusters`. Each node asks them every five seconds and answers out of its memory: one that is away delays nothing. What this cluster does comes from its database; while that does not answer, its figures are null.
          */
         get: operations["list_clusters"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusters/sign-ins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask whose code it is, and use it up
+         * @description For other clusters, with what hashes to the challenge that the code was asked for with.
+         */
+        post: operations["redeem_sign_in"];
         delete?: never;
         options?: never;
         head?: never;
@@ -484,6 +504,66 @@ export interface paths {
          * @description Starts a new session; its token is in the cookie and, for programs, in the response.
          */
         post: operations["sign_in"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/login/cluster": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Go to another cluster to sign in here
+         * @description For browsers: redirects to the cluster of that name, if its people sign in here (setting `clusters.signs_in`); it redirects back. If that is impossible, a page request is redirected to the console's `/sign-in?error=<word>`, as with `begin_single_sign_on`.
+         */
+        get: operations["begin_cluster_sign_in"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/login/cluster/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Return from another cluster
+         * @description Starts a session as `sign_in` does, for the account of the name that the user has there, and redirects to where they came from. Both accounts must be of the same user of a provider of single sign-on, or both of none. On failure as `finish_single_sign_on`, where the provider is the other cluster.
+         */
+        get: operations["finish_cluster_sign_in"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/login/elsewhere": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Vouch for the caller at another cluster
+         * @description For browsers, sent by another cluster of the setting `clusters`, to which they are redirected: with a code for one use within 30 s, if they have a session here and the permission `clusters.read` on the platform; else with `error=refused`.
+         */
+        get: operations["sign_in_elsewhere"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1806,7 +1886,7 @@ export interface components {
         };
         /** @description Another cluster. */
         Cluster: {
-            figures?: null | components["schemas"]["ClusterFigures"];
+            figures?: components["schemas"]["ClusterFigures"] | null;
             /** @description What it is called. */
             name: string;
             /** @description Why it is away; empty while it is not. */
@@ -1831,17 +1911,17 @@ export interface components {
             /** @description Executors that talked to those last. */
             executors: number;
             /**
-             * Format: int64
+             * Format: u-int64
              * @description Runs of them that were too late.
              */
             expired: number;
             /**
-             * Format: int64
+             * Format: u-int64
              * @description Runs of them that failed with no attempts left.
              */
             failed: number;
             /**
-             * Format: int64
+             * Format: u-int64
              * @description Fires of the hour before.
              */
             fires: number;
@@ -1867,7 +1947,7 @@ export interface components {
              */
             queue_depth: number;
             /**
-             * Format: int64
+             * Format: u-int64
              * @description Runs of them that succeeded.
              */
             succeeded: number;
@@ -1881,8 +1961,8 @@ export interface components {
         Clusters: {
             /** @description The others, in the order of the setting. */
             items: components["schemas"]["Cluster"][];
-            /** @description What this cluster is called; empty: nothing. */
-            this: string;
+            /** @description The cluster that answers. */
+            this: components["schemas"]["ThisCluster"];
         };
         /** @description An app that was created. */
         CreatedApp: {
@@ -2015,7 +2095,7 @@ export interface components {
              */
             addresses: string[];
             /** @default null */
-            nacos: null | components["schemas"]["NacosService"];
+            nacos: components["schemas"]["NacosService"] | null;
             /** @description Why it does not tell; empty if it does. */
             nacos_problem: string;
             /**
@@ -2044,7 +2124,7 @@ export interface components {
              */
             addresses: string[];
             /** @default null */
-            nacos: null | components["schemas"]["NacosService"];
+            nacos: components["schemas"]["NacosService"] | null;
         };
         /** @description An executor. */
         Executor: {
@@ -2483,6 +2563,8 @@ export interface components {
         };
         /** @description The available ways to sign in. */
         Logins: {
+            /** @description Other clusters whose people sign in here without a password (`GET /login/cluster`). */
+            clusters: string[];
             /** @description With name and password (`POST /login`). */
             password: boolean;
             /** @description Name of the single sign-on (`GET /login/oidc`); null when there is none. */
@@ -2550,7 +2632,7 @@ export interface components {
             /** @description Id of its namespace; empty is the public one. */
             namespace?: string;
             /**
-             * Format: int32
+             * Format: u-int16
              * @description The port at which executors listen, where it is not the one that instances register.
              */
             port?: number | null;
@@ -3202,7 +3284,7 @@ export interface components {
             type: string;
         };
         /** @enum {string} */
-        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "own_account" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "change_too_late" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "token_taken" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "nothing_held" | "outdated" | "conflict";
+        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "own_account" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "no_cluster_sign_in" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "change_too_late" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "token_taken" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "nothing_held" | "outdated" | "conflict";
         /** @description A calendar that was written. */
         PutCalendar: {
             calendar: components["schemas"]["CalendarVersion"];
@@ -3235,6 +3317,13 @@ export interface components {
              * @description Days that ended task logs are kept; 0 means the node's default.
              */
             retain_days?: number;
+        };
+        /** @description A code, and what it was asked for with. */
+        Redemption: {
+            /** @description The code. */
+            code: string;
+            /** @description What hashes to the challenge. */
+            verifier: string;
         };
         /**
          * @description How executors and nodes of an app must sign; empty is whichever an executor chooses.
@@ -4762,6 +4851,12 @@ export interface components {
             retain_days: number;
             used: components["schemas"]["Used"];
         };
+        /** @description The cluster that answers. */
+        ThisCluster: {
+            figures?: components["schemas"]["ClusterFigures"] | null;
+            /** @description What it is called; empty: nothing. */
+            name: string;
+        };
         /** @description The node that answers. */
         ThisNode: {
             /**
@@ -5006,6 +5101,13 @@ export interface components {
             disabled?: boolean;
             /** @description Display name. */
             display_name?: string;
+        };
+        /** @description Whose code it is. */
+        Vouched: {
+            /** @description Name to sign in with. */
+            name: string;
+            /** @description Issuer and subject of their single sign-on; empty: none. */
+            subject: string;
         };
         /** @description Findings about a task and an instant. */
         Why: {
@@ -5991,6 +6093,40 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    redeem_sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Redemption"];
+            };
+        };
+        responses: {
+            /** @description Whose code it is */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Vouched"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     follow_events: {
         parameters: {
             query?: {
@@ -6268,6 +6404,97 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    begin_cluster_sign_in: {
+        parameters: {
+            query: {
+                /** @description Name of the other cluster. */
+                from: string;
+                /** @description Where to go afterwards: a path of this node; its start page when absent. */
+                return_to?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The other cluster's address */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    finish_cluster_sign_in: {
+        parameters: {
+            query?: {
+                /** @description The code, exchanged for the name. */
+                code?: string | null;
+                /** @description The state that was sent. */
+                state?: string | null;
+                /** @description `refused`, when there is no code. */
+                error?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page to go on with; the session is in the cookie */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    sign_in_elsewhere: {
+        parameters: {
+            query: {
+                /** @description Name of the cluster that asks. */
+                to: string;
+                /** @description What it is sent back. */
+                state: string;
+                /** @description SHA-256, in lower-case hex, of what it will show. */
+                challenge: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The other cluster's address */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };

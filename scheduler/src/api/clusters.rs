@@ -1,20 +1,27 @@
-//! Other clusters, at a glance.
+//! All clusters, at a glance.
 
 use super::Api;
 use super::operation::{Operation, get};
-use crate::clusters::{ClusterFigures, OtherCluster, State};
-use crate::domain::Permission;
+use crate::clusters::{ClusterFigures, Lateness, NodeFigures, OtherCluster, SHOWN_MS, State, Total};
+use crate::domain::statistics::{Figures, MINUTE_MS, Step};
+use crate::domain::{AccessScope, Permission};
+use crate::store::{ClusterStore, FiguresFilter};
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
+use std::time::Duration;
 use utoipa::ToSchema;
+
+/// How long a caller waits for the figures of this cluster.
+const OWN_MAX: Duration = Duration::from_secs(1);
 
 /// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
-        get("/clusters", "list_clusters", Permission::ClustersRead, "Other clusters, as this node last heard them")
+        get("/clusters", "list_clusters", Permission::ClustersRead, "This cluster, and others as this node last heard them")
             .says(
-                "Those of the setting `clusters`. Each node asks them every five seconds and answers out of its memory: one that is away \
-                 delays nothing.",
+                "The others are those of the setting `clusters`. Each node asks them every five seconds and answers out of its memory: one \
+                 that is away delays nothing. What this cluster does comes from its database; while that does not answer, its figures \
+                 are null.",
             )
             .answers::<Clusters>(200, "The clusters")
             .to(list),
@@ -52,11 +59,20 @@ struct Cluster {
     figures: Option<ClusterFigures>,
 }
 
+/// The cluster that answers.
+#[derive(Serialize, ToSchema)]
+struct ThisCluster {
+    /// What it is called; empty: nothing.
+    name: String,
+    /// The same of it as of the others; null while its database does not answer.
+    figures: Option<ClusterFigures>,
+}
+
 /// Clusters.
 #[derive(Serialize, ToSchema)]
 struct Clusters {
-    /// What this cluster is called; empty: nothing.
-    this: String,
+    /// The cluster that answers.
+    this: ThisCluster,
     /// The others, in the order of the setting.
     items: Vec<Cluster>,
 }
@@ -76,5 +92,32 @@ impl From<OtherCluster> for Cluster {
 
 async fn list(api: web::Data<Api>) -> HttpResponse {
     let items = api.clusters.all().into_iter().map(Cluster::from).collect();
-    HttpResponse::Ok().json(Clusters { this: api.cluster_name.clone(), items })
+    let look = async { tokio::time::timeout(OWN_MAX, own(&api)).await.ok().and_then(Result::ok) };
+    let figures = api.cached.own_figures.or(look).await;
+    HttpResponse::Ok().json(Clusters { this: ThisCluster { name: api.cluster_name.clone(), figures }, items })
+}
+
+/// What the others are asked for, of this cluster.
+async fn own(api: &Api) -> crate::store::Result<ClusterFigures> {
+    let view = api.engine.membership.view();
+    let executors = api.engine.registry.everyone();
+    let node = |node: crate::store::NodeState| NodeFigures {
+        online: view.live.contains(&node.id),
+        left_at: (node.left_at != 0).then_some(node.left_at),
+        queue_depth: node.queue_depth,
+        executors: executors.iter().filter(|executor| executor.node_id == node.id).count(),
+    };
+    let nodes: Vec<NodeFigures> = api.store.nodes().await?.into_iter().map(node).collect();
+    let now = api.engine.clock.now_ms();
+    let from = (now - SHOWN_MS) / MINUTE_MS * MINUTE_MS;
+    let filter =
+        FiguresFilter { tenant_id: None, task_id: None, from, until: now + MINUTE_MS, step: Step::FiveMinutes };
+    let mut all = Figures::default();
+    for (_, figures) in api.store.figures(&AccessScope::All, &filter).await? {
+        all.merge(&figures);
+    }
+    let lateness = Lateness { p50_ms: all.lateness.quantile_ms(0.5), p99_ms: all.lateness.quantile_ms(0.99) };
+    let Figures { fires, succeeded, failed, expired, .. } = all;
+    let total = Total { fires, succeeded, failed, expired, lateness };
+    Ok(ClusterFigures::of(&nodes, api.engine.watch.overload().is_some(), total))
 }

@@ -10,6 +10,7 @@ mod audit;
 mod body;
 mod calendars;
 mod client_address;
+mod cluster_sign_in;
 mod clusters;
 mod console;
 mod discovery;
@@ -109,6 +110,7 @@ fn operations() -> Vec<Operation> {
         apps::operations(),
         audit::operations(),
         calendars::operations(),
+        cluster_sign_in::operations(),
         clusters::operations(),
         discovery::operations(),
         events::operations(),

@@ -6,7 +6,7 @@ use super::short_cache::ShortCache;
 use super::wait_slots::WaitSlots;
 use super::xxljob::PlainDoor;
 use crate::auth::{AddressRule, Authenticator, KeyRing, Provider, Throttle};
-use crate::clusters::Clusters;
+use crate::clusters::{ClusterFigures, Clusters};
 use crate::definitions::TaskDefinitions;
 use crate::discovery::Discovery;
 use crate::dispatch::Tails;
@@ -29,7 +29,7 @@ pub struct Rates {
     pub callers: Throttle,
 }
 
-/// The last database answers for endpoints that need no login.
+/// The last database answers for endpoints that need no login, or that show the same to everyone.
 #[derive(Default)]
 pub struct CachedAnswers {
     /// Whether it answers.
@@ -38,6 +38,8 @@ pub struct CachedAnswers {
     pub watermark: ShortCache<Option<i64>>,
     /// Names (tenant, app) by the app's id; `None` when it did not answer.
     pub apps: ShortCache<Option<HashMap<AppId, (String, String)>>>,
+    /// This cluster at a glance; `None` when the database did not answer.
+    pub own_figures: ShortCache<Option<ClusterFigures>>,
 }
 
 /// Shared state of the handlers.

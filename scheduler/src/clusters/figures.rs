@@ -33,17 +33,22 @@ pub struct ClusterFigures {
 /// `GET /api/v1/nodes`, as far as it is of use here.
 #[derive(Deserialize)]
 pub struct Nodes {
-    items: Vec<Node>,
+    items: Vec<NodeFigures>,
     this: This,
 }
 
-#[derive(Deserialize)]
-struct Node {
-    online: bool,
+/// A node, as far as it is of use here.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct NodeFigures {
+    /// Whether it is alive.
+    pub online: bool,
+    /// When it left, if it has.
     #[serde(default)]
-    left_at: Option<i64>,
-    queue_depth: i64,
-    executors: usize,
+    pub left_at: Option<i64>,
+    /// Runs in its memory.
+    pub queue_depth: i64,
+    /// Executors that talked to it last.
+    pub executors: usize,
 }
 
 #[derive(Deserialize)]
@@ -59,19 +64,28 @@ pub struct Statistics {
     total: Total,
 }
 
-#[derive(Deserialize)]
-struct Total {
-    fires: u64,
-    succeeded: u64,
-    failed: u64,
-    expired: u64,
-    lateness: Lateness,
+/// The totals of a time.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Total {
+    /// As [`ClusterFigures::fires`].
+    pub fires: u64,
+    /// As [`ClusterFigures::succeeded`].
+    pub succeeded: u64,
+    /// As [`ClusterFigures::failed`].
+    pub failed: u64,
+    /// As [`ClusterFigures::expired`].
+    pub expired: u64,
+    /// From the due time to the start.
+    pub lateness: Lateness,
 }
 
-#[derive(Deserialize)]
-struct Lateness {
-    p50_ms: Option<f64>,
-    p99_ms: Option<f64>,
+/// How late runs began.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Lateness {
+    /// The median, ms.
+    pub p50_ms: Option<f64>,
+    /// The 99th percentile, ms.
+    pub p99_ms: Option<f64>,
 }
 
 impl Nodes {
@@ -79,19 +93,24 @@ impl Nodes {
     pub fn cluster_time(&self) -> i64 {
         self.this.cluster_time
     }
+
+    /// Of both answers.
+    pub fn figures(&self, Statistics { total }: Statistics) -> ClusterFigures {
+        ClusterFigures::of(&self.items, self.this.overload.is_some(), total)
+    }
 }
 
 impl ClusterFigures {
-    /// Of both answers.
-    pub fn of(nodes: &Nodes, Statistics { total }: Statistics) -> Self {
-        let there = nodes.items.iter().filter(|node| node.left_at.is_none());
-        let online = nodes.items.iter().filter(|node| node.online);
+    /// Of a cluster's nodes and totals. What another cluster says may be anything: sums stay within their bounds.
+    #[must_use]
+    pub fn of(nodes: &[NodeFigures], overloaded: bool, total: Total) -> Self {
+        let online = || nodes.iter().filter(|node| node.online);
         Self {
-            nodes: there.count(),
-            nodes_online: online.clone().count(),
-            executors: online.clone().map(|node| node.executors).sum(),
-            queue_depth: online.map(|node| node.queue_depth).sum(),
-            overloaded: nodes.this.overload.is_some(),
+            nodes: nodes.iter().filter(|node| node.left_at.is_none()).count(),
+            nodes_online: online().count(),
+            executors: online().fold(0, |sum, node| sum.saturating_add(node.executors)),
+            queue_depth: online().fold(0, |sum, node| sum.saturating_add(node.queue_depth)),
+            overloaded,
             fires: total.fires,
             succeeded: total.succeeded,
             failed: total.failed,
@@ -133,6 +152,15 @@ mod tests {
             lateness_p50_ms: Some(0.4),
             lateness_p99_ms: None,
         };
-        assert_eq!(ClusterFigures::of(&nodes, statistics), expected);
+        assert_eq!(nodes.figures(statistics), expected);
+    }
+
+    #[test]
+    fn numbers_out_of_all_bounds_stay_numbers() {
+        let node = NodeFigures { online: true, left_at: None, queue_depth: i64::MAX, executors: usize::MAX };
+        let lateness = Lateness { p50_ms: None, p99_ms: None };
+        let total = Total { fires: u64::MAX, succeeded: 0, failed: 0, expired: 0, lateness };
+        let figures = ClusterFigures::of(&[node, node], false, total);
+        assert_eq!((figures.executors, figures.queue_depth), (usize::MAX, i64::MAX));
     }
 }

@@ -5,6 +5,6 @@ mod figures;
 mod others;
 mod settings;
 
-pub use figures::ClusterFigures;
-pub use others::{Clusters, LOOK_INTERVAL, OtherCluster, State};
+pub use figures::{ClusterFigures, Lateness, NodeFigures, Total};
+pub use others::{Clusters, LOOK_INTERVAL, OtherCluster, SHOWN_MS, State, VouchedFor};
 pub use settings::{OtherClusterSettings, OwnClusterSettings, contradiction};

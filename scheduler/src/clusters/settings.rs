@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::PathBuf;
-use url::Url;
+use url::{Host, Url};
 
 /// Other clusters.
 const CLUSTERS_MAX: usize = 50;
@@ -40,6 +40,9 @@ pub struct OtherClusterSettings {
     /// Variable of the environment that holds it.
     #[serde(default)]
     pub token_variable: String,
+    /// Who is signed in there signs in here, as the account of the same name.
+    #[serde(default)]
+    pub signs_in: bool,
 }
 
 impl OtherClusterSettings {
@@ -50,6 +53,18 @@ impl OtherClusterSettings {
         let is_bare = url.username().is_empty() && url.password().is_none() && url.query().is_none();
         let is_whole = url.fragment().is_none() && url.path() == "/" && url.has_host();
         (["http", "https"].contains(&url.scheme()) && is_bare && is_whole).then_some(url)
+    }
+
+    /// Whether what is sent there stays secret on its way, and comes from there.
+    fn is_safe(&self) -> bool {
+        let Some(url) = self.base() else { return false };
+        let is_near = match url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        url.scheme() == "https" || is_near
     }
 
     /// Its token.
@@ -96,6 +111,14 @@ pub fn contradiction(own: &OwnClusterSettings, others: &[OtherClusterSettings]) 
             others.iter().all(|other| other.token_file.as_os_str().is_empty() != other.token_variable.is_empty()),
             "clusters: each needs a token_file or a token_variable",
         ),
+        (
+            others.iter().all(|other| !other.signs_in || other.is_safe()),
+            "clusters: one that signs people in here needs an https:// url (http:// on loopback only)",
+        ),
+        (
+            others.iter().all(|other| !other.signs_in || !own.name.is_empty()),
+            "clusters: where one signs people in here, it knows this cluster by cluster.name, which must be set",
+        ),
     ];
     rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule)
 }
@@ -110,6 +133,7 @@ mod tests {
             url: "https://beijing.example.com".to_owned(),
             token_file: PathBuf::from("/run/secrets/beijing"),
             token_variable: String::new(),
+            signs_in: false,
         };
         change(&mut other);
         other
@@ -128,9 +152,19 @@ mod tests {
             (vec![other(|one| one.url = "https://h/path".to_owned())], "url must be"),
             (vec![other(|one| one.token_variable = "BEIJING".to_owned())], "token_file or a token_variable"),
             (vec![other(|one| one.token_file = PathBuf::new())], "token_file or a token_variable"),
+            (vec![other(|one| (one.signs_in, one.url) = (true, "http://beijing".to_owned()))], "https:// url"),
         ] {
             assert!(contradiction(&own, &others).is_some_and(|rule| rule.contains(why)), "{others:?}");
         }
+    }
+
+    #[test]
+    fn who_signs_people_in_knows_this_cluster_by_its_name() {
+        let nameless = OwnClusterSettings { name: String::new() };
+        let signs_in = [other(|one| one.signs_in = true)];
+        assert!(contradiction(&nameless, &signs_in).is_some_and(|rule| rule.contains("cluster.name")));
+        assert_eq!(contradiction(&OwnClusterSettings { name: "shanghai".to_owned() }, &signs_in), None);
+        assert_eq!(contradiction(&nameless, &[other(|_| {})]), None);
     }
 
     #[test]

@@ -35,6 +35,9 @@ macro_rules! actions {
 actions! {
     SignIn "sign_in" "user" []
     FinishSingleSignOn "finish_single_sign_on" "user" []
+    SignInElsewhere "sign_in_elsewhere" "user" []
+    RedeemSignIn "redeem_sign_in" "user" []
+    FinishClusterSignIn "finish_cluster_sign_in" "user" []
     SignOut "sign_out" "user" []
     ChangePassword "change_password" "user" [Users, Tokens]
     EndSession "end_session" "user" [Users]

@@ -67,7 +67,7 @@ async fn others_are_shown_and_one_that_is_away_delays_nothing(kind: Kind) {
     near.node("near", &[("config", file.to_str().unwrap())]).await;
     let api = near.api();
     let answer = api.get("/clusters").await;
-    assert_eq!(answer["this"], "near");
+    assert_eq!(answer["this"]["name"], "near");
     let names: Vec<&Value> = answer["items"].as_array().unwrap().iter().map(|cluster| &cluster["name"]).collect();
     assert_eq!(names, ["far", "hung", "wary", "nowhere"]);
 
@@ -83,6 +83,12 @@ async fn others_are_shown_and_one_that_is_away_delays_nothing(kind: Kind) {
     for name in ["fires", "succeeded", "failed", "expired"] {
         assert!(figures[name].is_u64(), "{name} in {figures}");
     }
+    // What it says of itself is what is said of it.
+    await_until("both say the same", 30, || async {
+        let own = far.api().get("/clusters").await["this"]["figures"].clone();
+        when(own.is_object() && shown(&api, "far").await["figures"] == own)
+    })
+    .await;
     for (name, why) in [("hung", "timed out"), ("wary", "401"), ("nowhere", "refused")] {
         let away = await_state(&api, name, "away").await;
         let problem = away["problem"].as_str().unwrap();

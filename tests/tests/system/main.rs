@@ -95,6 +95,7 @@ mod skips;
 mod why;
 
 mod clocks;
+mod cluster_sign_in;
 mod clusters;
 mod keys;
 mod tls;

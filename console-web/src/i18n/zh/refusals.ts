@@ -163,6 +163,7 @@ export const PROBLEMS: Words<ProblemParams> = {
   foreign_site: () => "请求来自其他网站的页面",
   no_route: () => "没有此地址",
   no_sign_on: () => "此处未配置单点登录",
+  no_cluster_sign_in: ({ cluster }) => `集群 ${cluster} 的用户不能在此登录，此处的用户也不能登录到该集群（clusters、clusters.signs_in）`,
   wrong_method: ({ allowed }) => `此地址只支持 ${allowed}`,
   too_slow: () => "请求内容未及时到达",
   too_large: ({ most_bytes }) => `请求内容超过 ${most_bytes} 字节`,

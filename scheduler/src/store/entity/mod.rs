@@ -13,6 +13,7 @@ pub mod role;
 pub mod role_grant;
 pub mod session;
 pub mod setting;
+pub mod sign_in_code;
 pub mod task;
 pub mod tenant;
 pub mod user_account;
