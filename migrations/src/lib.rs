@@ -31,6 +31,7 @@ mod m0016_plain_executors;
 mod m0017_xxljob;
 mod m0018_origins;
 mod m0019_xxljob_admin;
+mod m0020_discovery;
 mod schema;
 
 /// Steps, oldest first.
@@ -81,6 +82,7 @@ impl MigratorTrait for Migrator {
             Box::new(Tables { name: "m0017_xxljob", tables: m0017_xxljob::TABLES }),
             Box::new(Tables { name: "m0018_origins", tables: m0018_origins::TABLES }),
             Box::new(Tables { name: "m0019_xxljob_admin", tables: m0019_xxljob_admin::TABLES }),
+            Box::new(Tables { name: "m0020_discovery", tables: m0020_discovery::TABLES }),
         ];
         steps.extend(FURTHER.get().into_iter().flat_map(|further| further()));
         steps

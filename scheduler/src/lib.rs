@@ -10,6 +10,7 @@ pub mod pregenerate;
 pub mod queue;
 
 pub mod auth;
+pub mod clusters;
 pub mod dispatch;
 pub mod housekeeping;
 pub mod outcome;
@@ -22,6 +23,8 @@ pub mod task_files;
 pub mod tls;
 
 pub mod xxljob;
+
+pub mod discovery;
 
 pub mod api;
 pub mod node;

@@ -10,6 +10,7 @@ pub use plain::{PlainWays, PlainWire};
 use crate::api;
 use crate::auth::{AddressRule, Authenticator, FIRST_USER, KeyRing, Provider, SessionTimes, Throttle, check_password};
 use crate::cluster::{Clock, ClusterClock, await_free_name};
+use crate::clusters::Clusters;
 use crate::dispatch::{DispatchSettings, HttpCarrier, HttpTransport, Pump, Tails, Wires};
 use crate::domain::audit::Actor;
 use crate::domain::statistics::DAY_MS;
@@ -22,7 +23,7 @@ use crate::queue::LoaderSettings;
 use crate::settings::{Settings, host_name, ms};
 use crate::store::{EncryptionKeys, NodeInfo, SqlStore};
 use crate::tls::Listener;
-use crate::workers::{EnginePeriods, ProcessParts, ProcessPeriods, Workers};
+use crate::workers::{EngineParts, EnginePeriods, PlainParts, ProcessParts, ProcessPeriods, Workers};
 use crate::xxljob::{InquirySettings, Sender, SenderSettings};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
@@ -31,6 +32,7 @@ use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Interval between two checks whether the parts still run.
 const PULSE: Duration = Duration::from_secs(1);
@@ -65,7 +67,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         keys: keys.clone(),
         key_store: Arc::new(store.clone()),
         addresses: addresses.clone(),
-        clock: cluster_clock,
+        clock: cluster_clock.clone(),
         store: Arc::new(store.clone()),
     });
     let transport = Wires { signed: Arc::new(transport), plain: plain.stand_in.clone() };
@@ -82,15 +84,11 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let authenticator = authenticator(&store, &settings);
     make_first_user(&authenticator, &engine, &settings, &info.actor()).await.with_context(unusable)?;
 
+    let clusters = Arc::new(Clusters::new(&settings.clusters, cluster_clock)?);
+    let discovery = plain.discovery(&engine, &settings.nacos)?;
     let tails = Arc::new(Tails::default());
     let streams = Arc::new(Streams::new(stop.clone()));
-    let messages = api::ExecutorMessages {
-        engine: engine.clone(),
-        addresses: addresses.clone(),
-        settings: executor_settings(&settings),
-        ended: parts.ended.clone(),
-        wake: parts.wake.clone(),
-    };
+    let messages = executor_messages(&parts, &addresses, &settings);
     let requests_per_second = settings.executors.requests_per_second;
     let api = api::Api {
         engine: engine.clone(),
@@ -99,6 +97,10 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         ended: parts.ended.clone(),
         door: api::ExecutorsDoor::new(messages, keys.clone(), Arc::new(store.clone()), requests_per_second),
         plain_door: plain.door(&parts),
+        discovery: discovery.clone(),
+        clusters: clusters.clone(),
+        cluster_name: settings.cluster.name.clone(),
+        addresses: addresses.clone(),
         keys: keys.clone(),
         trusted_proxies: settings.server.trusted_proxies.clone(),
         executors_show_certificates: tls.as_ref().is_some_and(|tls| tls.executors_show_certificates),
@@ -128,14 +130,9 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
 
     let pump = Pump::start(core.pump())?;
     let watcher = Watcher::new(engine.clone(), store.clone(), streams);
-    let process = Arc::new(ProcessParts { keys: keys.clone(), certificate, store: store.clone(), watcher });
-    let periods = EnginePeriods::of(&settings);
+    let process = ProcessParts { keys: keys.clone(), certificate, store: store.clone(), watcher, discovery, clusters };
     let plain = plain.parts(&parts, inquiry_settings(&settings));
-    let mut workers = Workers::new();
-    let all = parts.workers(&periods).into_iter().chain(plain.workers(&periods));
-    for work in all.chain(process.workers(&ProcessPeriods::of(&settings))) {
-        workers.spawn(work.turn(stop.clone()));
-    }
+    let mut workers = workers(&parts, &plain, &Arc::new(process), &settings, &stop);
     let failure = watch(&mut workers, &pump, &server, shutdown).await;
 
     let stopped = async {
@@ -148,6 +145,38 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     store.close().await;
     tracing::info!("stopped");
     failure.map_or(Ok(()), Err)
+}
+
+/// What executors with the SDK say, taken in.
+fn executor_messages(
+    parts: &EngineParts<SqlStore>,
+    addresses: &AddressRule,
+    settings: &Settings,
+) -> api::ExecutorMessages<SqlStore> {
+    api::ExecutorMessages {
+        engine: parts.engine.clone(),
+        addresses: addresses.clone(),
+        settings: executor_settings(settings),
+        ended: parts.ended.clone(),
+        wake: parts.wake.clone(),
+    }
+}
+
+/// Begins to turn every worker.
+fn workers(
+    parts: &Arc<EngineParts<SqlStore>>,
+    plain: &Arc<PlainParts<SqlStore>>,
+    process: &Arc<ProcessParts>,
+    settings: &Settings,
+    stop: &CancellationToken,
+) -> Workers {
+    let periods = EnginePeriods::of(settings);
+    let of_engine = parts.workers(&periods).into_iter().chain(plain.workers(&periods));
+    let mut workers = Workers::new();
+    for work in of_engine.chain(process.workers(&ProcessPeriods::of(settings))) {
+        workers.spawn(work.turn(stop.clone()));
+    }
+    workers
 }
 
 async fn note_key_uses(keys: &KeyRing, store: &SqlStore) {
@@ -172,6 +201,9 @@ impl Openings {
         let password = settings.auth.admin_password.expose_secret();
         if !password.is_empty() {
             check_password(password, FIRST_USER).map_err(|why| anyhow!("auth.admin_password: {why}"))?;
+        }
+        for other in &settings.clusters {
+            other.token()?;
         }
         Ok(Self { tls: Listener::open(&settings.server.tls)?, provider: provider(settings)? })
     }

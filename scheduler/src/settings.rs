@@ -4,6 +4,8 @@
 mod shown;
 
 use crate::auth::SignOnSettings;
+use crate::clusters::{self, OtherClusterSettings, OwnClusterSettings};
+use crate::discovery::NacosSettings;
 use crate::store::{DatabaseSettings, EncryptionKeys};
 use crate::tls::TlsSettings;
 use ipnet::IpNet;
@@ -39,6 +41,12 @@ pub struct Settings {
     pub schedulers: SchedulerSettings,
     /// Intervals and limits of executors.
     pub executors: ExecutorsSettings,
+    /// Where plain executors are found.
+    pub nacos: NacosSettings,
+    /// What this cluster is called.
+    pub cluster: OwnClusterSettings,
+    /// Other clusters.
+    pub clusters: Vec<OtherClusterSettings>,
     /// Encryption of secrets in the database.
     pub encryption: EncryptionSettings,
     /// Retention.
@@ -237,6 +245,7 @@ impl Settings {
                 .with_list_parse_key("executors.allowed_networks")
                 .with_list_parse_key("server.trusted_proxies")
                 .with_list_parse_key("auth.oidc.scopes")
+                .with_list_parse_key("nacos.servers")
                 .with_list_parse_key("encryption.keys"),
         );
         // Kept as text, even if they look like numbers.
@@ -370,7 +379,12 @@ impl Settings {
             ),
         ];
         let broken = rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule);
-        match broken.or_else(|| self.server.tls.contradiction()).or_else(|| self.auth.oidc.contradiction()) {
+        match broken
+            .or_else(|| self.server.tls.contradiction())
+            .or_else(|| self.auth.oidc.contradiction())
+            .or_else(|| self.nacos.contradiction())
+            .or_else(|| clusters::contradiction(&self.cluster, &self.clusters))
+        {
             Some(rule) => Err(SettingsError(rule.to_owned())),
             None => Ok(()),
         }
@@ -387,7 +401,8 @@ impl Settings {
 }
 
 /// Settings that are text, whatever they look like.
-const SECRET_TEXTS: [&str; 4] = ["api.token", "auth.admin_password", "auth.oidc.client_secret", "database.url"];
+const SECRET_TEXTS: [&str; 5] =
+    ["api.token", "auth.admin_password", "auth.oidc.client_secret", "database.url", "nacos.password"];
 
 /// This machine's host name.
 #[must_use]

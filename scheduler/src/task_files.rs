@@ -82,7 +82,7 @@ pub async fn plan(
     new_id: impl Fn() -> TaskId,
     now: i64,
 ) -> Result<Draft> {
-    let TaskFile { entries, broken, mut refused } = file;
+    let TaskFile { entries, broken, mut refused, elsewhere: _ } = file;
     let scopes = scopes(store, access_scope, &entries, &mut refused).await?;
     refuse_calendars(store, &entries, &scopes, &mut refused).await?;
     let mut present = present(store, &entries, &scopes).await?;

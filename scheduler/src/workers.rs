@@ -56,10 +56,14 @@ enum Worker {
     Inquiry,
     /// Takes in what is to be said of their runs.
     Reports,
+    /// Finds plain executors that do not register themselves.
+    Discover,
+    /// Asks other clusters how they are.
+    Clusters,
 }
 
 /// Rounds that failed, by worker.
-pub static ROUNDS_FAILED: Family<20> = family!(Worker {
+pub static ROUNDS_FAILED: Family<22> = family!(Worker {
     Heartbeat "heartbeat",
     Look "look",
     Keys "keys",
@@ -80,6 +84,8 @@ pub static ROUNDS_FAILED: Family<20> = family!(Worker {
     Vouch "vouch",
     Inquiry "inquiry",
     Reports "reports",
+    Discover "discover",
+    Clusters "clusters",
 });
 
 /// What a round may end in.

@@ -8,6 +8,8 @@ mod apply;
 mod audit;
 #[path = "command/completions.rs"]
 mod completions;
+#[path = "command/contexts.rs"]
+mod contexts;
 #[path = "command/documents.rs"]
 mod documents;
 #[path = "command/errors.rs"]

@@ -51,7 +51,7 @@ pub fn chaos_executor() -> Command {
     without_settings(bound(&built("CARILLON_CHAOS_BIN", "examples/chaos", how), None))
 }
 
-/// The probe of a library of xxl-job executors.
+/// The probe of a published library: of xxl-job executors, or `nacos`.
 #[must_use]
 pub fn client(name: &str) -> Command {
     // `target/clients`, or where `CARGO_TARGET_DIR` is.

@@ -49,6 +49,7 @@ pub mod visits;
 
 pub mod fake;
 pub mod identity_provider;
+pub mod nacos;
 pub mod wire;
 
 pub mod events;

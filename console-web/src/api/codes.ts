@@ -10,6 +10,7 @@ export interface FieldParams {
   bound_out_of_range: { most: number };
   built_in_name: None;
   cannot_move: None;
+  cluster_unnamed: None;
   cron_both_days: { allowed: string; column: number; part: string };
   cron_five_fields: { expression: string };
   cron_missing: { allowed: string; column: number; part: string };
@@ -126,6 +127,7 @@ export interface ProblemParams {
   managed_elsewhere: None;
   name_taken: { kind: string; name: string };
   no_account: { detail: string };
+  no_cluster_sign_in: { cluster: string };
   no_json: None;
   no_route: None;
   no_session: None;

@@ -14,6 +14,8 @@ export const PERMISSIONS = [
   "calendars.edit",
   "calendars.read",
   "cluster.resume",
+  "clusters.read",
+  "discovery.edit",
   "executors.edit",
   "executors.read",
   "grants.create",

@@ -130,6 +130,27 @@ export interface paths {
         patch: operations["edit_app"];
         trace?: never;
     };
+    "/apps/{id}/discovery": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where an app's executors of xxl-job are found */
+        get: operations["show_discovery"];
+        /**
+         * Say where an app's executors of xxl-job are found
+         * @description Beside those that register themselves. Every field is required. The app needs a key of the kind `token`, which is sent to them; without one nobody is found. Nodes ask Nacos every 500 ms (setting `nacos.servers`): while it does not answer, executors stay as they were.
+         */
+        put: operations["put_discovery"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{id}/keys": {
         parameters: {
             query?: never;
@@ -310,6 +331,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/clusters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * This cluster, and others as this node last heard them
+         * @description The others are those of the setting `clusters`. Each node asks them every five seconds and answers out of its memory: one that is away delays nothing. What this cluster does comes from its database; while that does not answer, its figures are null.
+         */
+        get: operations["list_clusters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusters/sign-ins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask whose code it is, and use it up
+         * @description For other clusters, with what hashes to the challenge that the code was asked for with.
+         */
+        post: operations["redeem_sign_in"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -443,6 +504,66 @@ export interface paths {
          * @description Starts a new session; its token is in the cookie and, for programs, in the response.
          */
         post: operations["sign_in"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/login/cluster": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Go to another cluster to sign in here
+         * @description For browsers: redirects to the cluster of that name, if its people sign in here (setting `clusters.signs_in`); it redirects back. If that is impossible, a page request is redirected to the console's `/sign-in?error=<word>`, as with `begin_single_sign_on`.
+         */
+        get: operations["begin_cluster_sign_in"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/login/cluster/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Return from another cluster
+         * @description Starts a session as `sign_in` does, for the account of the name that the user has there, and redirects to where they came from. Both accounts must be of the same user of a provider of single sign-on, or both of none. On failure as `finish_single_sign_on`, where the provider is the other cluster.
+         */
+        get: operations["finish_cluster_sign_in"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/login/elsewhere": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Vouch for the caller at another cluster
+         * @description For browsers, sent by another cluster of the setting `clusters`, to which they are redirected: with a code for one use within 30 s, if they have a session here and the permission `clusters.read` on the platform; else with `error=refused`.
+         */
+        get: operations["sign_in_elsewhere"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1416,6 +1537,8 @@ export interface components {
             created: number;
             /** @description Whether this was a dry run, which changes nothing. */
             dry_run: boolean;
+            /** @description Entries for other clusters, which are left out. */
+            elsewhere: number;
             /** @description Each entry, in its order. */
             tasks: components["schemas"]["AppliedTask"][];
             /** @description Entries that are as they were. */
@@ -1761,6 +1884,86 @@ export interface components {
             /** @description Logs of runs whose executor could not be asked; they may still start. */
             unreachable: string[];
         };
+        /** @description Another cluster. */
+        Cluster: {
+            figures?: components["schemas"]["ClusterFigures"] | null;
+            /** @description What it is called. */
+            name: string;
+            /** @description Why it is away; empty while it is not. */
+            problem: string;
+            /**
+             * Format: int64
+             * @description When it answered last, epoch ms.
+             */
+            read_at?: number | null;
+            /**
+             * Format: int64
+             * @description Since when, epoch ms.
+             */
+            since?: number | null;
+            /** @description How it is. */
+            state: components["schemas"]["ClusterState"];
+            /** @description Where it answers. */
+            url: string;
+        };
+        /** @description A cluster at a glance. */
+        ClusterFigures: {
+            /** @description Executors that talked to those last. */
+            executors: number;
+            /**
+             * Format: u-int64
+             * @description Runs of them that were too late.
+             */
+            expired: number;
+            /**
+             * Format: u-int64
+             * @description Runs of them that failed with no attempts left.
+             */
+            failed: number;
+            /**
+             * Format: u-int64
+             * @description Fires of the hour before.
+             */
+            fires: number;
+            /**
+             * Format: double
+             * @description From the due time to the start, the median of that hour, ms.
+             */
+            lateness_p50_ms?: number | null;
+            /**
+             * Format: double
+             * @description The same, the 99th percentile, ms.
+             */
+            lateness_p99_ms?: number | null;
+            /** @description Nodes that have not left. */
+            nodes: number;
+            /** @description Those of them that are alive. */
+            nodes_online: number;
+            /** @description Whether more is due than the node that answered and its database carry. */
+            overloaded: boolean;
+            /**
+             * Format: int64
+             * @description Runs in their memory.
+             */
+            queue_depth: number;
+            /**
+             * Format: u-int64
+             * @description Runs of them that succeeded.
+             */
+            succeeded: number;
+        };
+        /**
+         * @description How a cluster is.
+         * @enum {string}
+         */
+        ClusterState: "pending" | "current" | "away";
+        /** @description Clusters. */
+        Clusters: {
+            /** @description The others, in the order of the setting. */
+            items: components["schemas"]["Cluster"][];
+            /** @description The cluster that answers. */
+            this: components["schemas"]["ThisCluster"];
+        };
         /** @description An app that was created. */
         CreatedApp: {
             /**
@@ -1884,6 +2087,45 @@ export interface components {
          * @enum {string}
          */
         Delivery: "at_least_once" | "at_most_once";
+        /** @description Where an app's executors are found. */
+        Discovery: {
+            /**
+             * @description Addresses at which executors listen: `http://10.0.0.7:9999`.
+             * @default []
+             */
+            addresses: string[];
+            /** @default null */
+            nacos: components["schemas"]["NacosService"] | null;
+            /** @description Why it does not tell; empty if it does. */
+            nacos_problem: string;
+            /**
+             * Format: int64
+             * @description Since when it is so, epoch ms.
+             */
+            nacos_since?: number | null;
+            /** @description Whether Nacos tells. */
+            nacos_state: components["schemas"]["NacosState"];
+            /**
+             * Format: int64
+             * @description Increases with every change; 0 before the first.
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description When it was changed, epoch ms.
+             */
+            updated_at?: number | null;
+        };
+        /** @description Where an app's executors are found that do not register themselves. */
+        DiscoverySpec: {
+            /**
+             * @description Addresses at which executors listen: `http://10.0.0.7:9999`.
+             * @default []
+             */
+            addresses: string[];
+            /** @default null */
+            nacos: components["schemas"]["NacosService"] | null;
+        };
         /** @description An executor. */
         Executor: {
             /** @description Where it listens. */
@@ -1999,7 +2241,7 @@ export interface components {
             field: string;
         };
         /** @enum {string} */
-        FieldCode: "required" | "required_for" | "unknown_field" | "unknown_field_near" | "file_version_required" | "file_version_unknown" | "too_many_in_file" | "tenant_missing" | "app_missing" | "of_an_entry" | "twice_in_file" | "wrong_type" | "wrong_choice" | "unreadable" | "out_of_range" | "span_out_of_range" | "bound_out_of_range" | "instant_out_of_range" | "wrong_name" | "wrong_length" | "weak_token" | "too_long" | "too_many_bytes" | "too_many" | "nul" | "not_with" | "slash" | "wrong_tags" | "parent_twice" | "wrong_parent" | "follows_itself" | "no_such" | "no_such_in_tenant" | "no_task_in_file" | "quota_of_tasks" | "wrong_time_zone" | "wrong_time_zone_near" | "not_after" | "in_the_past" | "needs_cron" | "needs_cron_or_rate" | "cron_five_fields" | "cron_too_few_fields" | "cron_too_many_fields" | "cron_unexpected" | "cron_missing" | "cron_out_of_range" | "cron_step" | "cron_years_reversed" | "cron_unknown_name" | "cron_mixed_range" | "cron_step_after_name" | "cron_not_alone" | "cron_both_days" | "cron_no_days" | "cron_never" | "wrong_line" | "wrong_plain_name" | "wrong_user_name" | "built_in_name" | "retention_out_of_range" | "cannot_move" | "of_another_task" | "tenant_needed" | "apps_need_tenant" | "other_tenant" | "permissions_needed" | "wrong_expiry" | "wrong_end" | "too_far_ahead" | "not_to_come" | "not_past" | "wrong_span" | "nothing_to_fill" | "no_schedule" | "fixed_delay_ahead" | "rate_not_started" | "no_fire" | "no_fire_next" | "max_fires_used" | "not_the_password" | "same_password" | "password_has_name" | "password_guessable" | "too_many_given" | "wrong_weekday" | "wrong_day" | "wrong_hours" | "whole_day" | "more_wrong" | "no_day_left" | "no_minute_left";
+        FieldCode: "required" | "required_for" | "unknown_field" | "unknown_field_near" | "file_version_required" | "file_version_unknown" | "too_many_in_file" | "tenant_missing" | "app_missing" | "of_an_entry" | "twice_in_file" | "wrong_type" | "wrong_choice" | "unreadable" | "out_of_range" | "span_out_of_range" | "bound_out_of_range" | "instant_out_of_range" | "wrong_name" | "wrong_length" | "weak_token" | "too_long" | "too_many_bytes" | "too_many" | "nul" | "not_with" | "slash" | "wrong_tags" | "parent_twice" | "wrong_parent" | "follows_itself" | "no_such" | "no_such_in_tenant" | "cluster_unnamed" | "no_task_in_file" | "quota_of_tasks" | "wrong_time_zone" | "wrong_time_zone_near" | "not_after" | "in_the_past" | "needs_cron" | "needs_cron_or_rate" | "cron_five_fields" | "cron_too_few_fields" | "cron_too_many_fields" | "cron_unexpected" | "cron_missing" | "cron_out_of_range" | "cron_step" | "cron_years_reversed" | "cron_unknown_name" | "cron_mixed_range" | "cron_step_after_name" | "cron_not_alone" | "cron_both_days" | "cron_no_days" | "cron_never" | "wrong_line" | "wrong_plain_name" | "wrong_user_name" | "built_in_name" | "retention_out_of_range" | "cannot_move" | "of_another_task" | "tenant_needed" | "apps_need_tenant" | "other_tenant" | "permissions_needed" | "wrong_expiry" | "wrong_end" | "too_far_ahead" | "not_to_come" | "not_past" | "wrong_span" | "nothing_to_fill" | "no_schedule" | "fixed_delay_ahead" | "rate_not_started" | "no_fire" | "no_fire_next" | "max_fires_used" | "not_the_password" | "same_password" | "password_has_name" | "password_guessable" | "too_many_given" | "wrong_weekday" | "wrong_day" | "wrong_hours" | "whole_day" | "more_wrong" | "no_day_left" | "no_minute_left";
         /** @description Why a field is refused. */
         FieldError: {
             /** @description What is wrong; docs/errors.md lists the codes. */
@@ -2321,6 +2563,8 @@ export interface components {
         };
         /** @description The available ways to sign in. */
         Logins: {
+            /** @description Other clusters whose people sign in here without a password (`GET /login/cluster`). */
+            clusters: string[];
             /** @description With name and password (`POST /login`). */
             password: boolean;
             /** @description Name of the single sign-on (`GET /login/oidc`); null when there is none. */
@@ -2381,6 +2625,25 @@ export interface components {
          * @enum {string}
          */
         MisfireStrategy: "fire_once" | "skip" | "fire_all";
+        /** @description A service in Nacos. */
+        NacosService: {
+            /** @description Its group. */
+            group?: string;
+            /** @description Id of its namespace; empty is the public one. */
+            namespace?: string;
+            /**
+             * Format: u-int16
+             * @description The port at which executors listen, where it is not the one that instances register.
+             */
+            port?: number | null;
+            /** @description Its name. */
+            service: string;
+        };
+        /**
+         * @description Whether Nacos tells.
+         * @enum {string}
+         */
+        NacosState: "none" | "pending" | "current" | "away";
         /** @description A task of a graph; if the caller may not see it, everything but the id is null. */
         Neighbour: {
             /** @description App's name. */
@@ -3021,7 +3284,7 @@ export interface components {
             type: string;
         };
         /** @enum {string} */
-        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "own_account" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "change_too_late" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "token_taken" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "nothing_held" | "outdated" | "conflict";
+        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "own_account" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "no_cluster_sign_in" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "change_too_late" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "token_taken" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "nothing_held" | "outdated" | "conflict";
         /** @description A calendar that was written. */
         PutCalendar: {
             calendar: components["schemas"]["CalendarVersion"];
@@ -3054,6 +3317,13 @@ export interface components {
              * @description Days that ended task logs are kept; 0 means the node's default.
              */
             retain_days?: number;
+        };
+        /** @description A code, and what it was asked for with. */
+        Redemption: {
+            /** @description The code. */
+            code: string;
+            /** @description What hashes to the challenge. */
+            verifier: string;
         };
         /**
          * @description How executors and nodes of an app must sign; empty is whichever an executor chooses.
@@ -4019,6 +4289,8 @@ export interface components {
         TaskFile: {
             /** @description App of the entries that do not name theirs. */
             app?: string | null;
+            /** @description Clusters that the entries are for that do not name theirs; where neither does, every cluster. */
+            clusters?: string[] | null;
             /** @description The tasks. */
             task: unknown[];
             /** @description Tenant of the entries that do not name theirs. */
@@ -4579,6 +4851,12 @@ export interface components {
             retain_days: number;
             used: components["schemas"]["Used"];
         };
+        /** @description The cluster that answers. */
+        ThisCluster: {
+            figures?: components["schemas"]["ClusterFigures"] | null;
+            /** @description What it is called; empty: nothing. */
+            name: string;
+        };
         /** @description The node that answers. */
         ThisNode: {
             /**
@@ -4823,6 +5101,13 @@ export interface components {
             disabled?: boolean;
             /** @description Display name. */
             display_name?: string;
+        };
+        /** @description Whose code it is. */
+        Vouched: {
+            /** @description Name to sign in with. */
+            name: string;
+            /** @description Issuer and subject of their single sign-on; empty: none. */
+            subject: string;
         };
         /** @description Findings about a task and an instant. */
         Why: {
@@ -5305,6 +5590,73 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    show_discovery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where they are found, beside those that register themselves */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Discovery"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_discovery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DiscoverySpec"];
+            };
+        };
+        responses: {
+            /** @description Where they are found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Discovery"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     list_keys: {
         parameters: {
             query?: {
@@ -5716,6 +6068,65 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    list_clusters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The clusters */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Clusters"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    redeem_sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Redemption"];
+            };
+        };
+        responses: {
+            /** @description Whose code it is */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Vouched"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     follow_events: {
         parameters: {
             query?: {
@@ -5993,6 +6404,97 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    begin_cluster_sign_in: {
+        parameters: {
+            query: {
+                /** @description Name of the other cluster. */
+                from: string;
+                /** @description Where to go afterwards: a path of this node; its start page when absent. */
+                return_to?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The other cluster's address */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    finish_cluster_sign_in: {
+        parameters: {
+            query?: {
+                /** @description The code, exchanged for the name. */
+                code?: string | null;
+                /** @description The state that was sent. */
+                state?: string | null;
+                /** @description `refused`, when there is no code. */
+                error?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page to go on with; the session is in the cookie */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    sign_in_elsewhere: {
+        parameters: {
+            query: {
+                /** @description Name of the cluster that asks. */
+                to: string;
+                /** @description What it is sent back. */
+                state: string;
+                /** @description SHA-256, in lower-case hex, of what it will show. */
+                challenge: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The other cluster's address */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };

@@ -207,6 +207,12 @@ fn of_node(text: &mut Text, api: &Api) {
         ROUNDS_FAILED.all(),
     );
     text.counters(
+        "carillon_nacos_requests_total",
+        "Questions of this node to Nacos where executors are, by outcome.",
+        "outcome",
+        METRICS.nacos_answers.all(),
+    );
+    text.counters(
         "carillon_http_requests_total",
         "Requests answered by this node, by class of status.",
         "status",

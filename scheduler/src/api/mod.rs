@@ -10,7 +10,10 @@ mod audit;
 mod body;
 mod calendars;
 mod client_address;
+mod cluster_sign_in;
+mod clusters;
 mod console;
+mod discovery;
 mod errors_page;
 mod event_stream;
 mod events;
@@ -108,6 +111,9 @@ fn operations() -> Vec<Operation> {
         apps::operations(),
         audit::operations(),
         calendars::operations(),
+        cluster_sign_in::operations(),
+        clusters::operations(),
+        discovery::operations(),
         events::operations(),
         executors::operations(),
         upcoming_fires::operations(),

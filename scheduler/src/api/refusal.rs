@@ -107,6 +107,9 @@ refusals! {
     NoSignOn "no_sign_on" 404
         "single sign-on is not configured (auth.oidc)"
         "Sign in with name and password, or ask the operator to configure single sign-on."
+    NoClusterSignIn "no_cluster_sign_in" { cluster: String } 404
+        "cluster `{cluster}` is none of those that sign people in here, or whose people sign in there (clusters, clusters.signs_in)"
+        "Check the name; an operator can name the cluster in the settings of both."
     WrongMethod "wrong_method" { allowed: String } 405
         "this path supports only {allowed}"
         "Use one of the listed methods."

@@ -70,11 +70,13 @@ struct Logins {
     password: bool,
     /// Name of the single sign-on (`GET /login/oidc`); null when there is none.
     single_sign_on: Option<String>,
+    /// Other clusters whose people sign in here without a password (`GET /login/cluster`).
+    clusters: Vec<String>,
 }
 
 async fn list(api: web::Data<Api>) -> HttpResponse {
     let single_sign_on = api.provider.as_ref().map(|provider| provider.settings().name.clone());
-    HttpResponse::Ok().json(Logins { password: true, single_sign_on })
+    HttpResponse::Ok().json(Logins { password: true, single_sign_on, clusters: api.clusters.that_sign_in() })
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -102,18 +104,19 @@ struct Callback {
 
 /// Why a user is not signed in: the word in `/sign-in?error=…` (the OpenAPI document lists them; pages know them),
 /// and the problem for other clients.
-struct Failure {
+pub struct Failure {
     word: &'static str,
     problem: Problem,
 }
 
 impl Failure {
-    fn new(word: &'static str, problem: Problem) -> Self {
+    /// Of a word and a problem.
+    pub fn new(word: &'static str, problem: Problem) -> Self {
         Self { word, problem }
     }
 
     /// A redirect for a browser that shows a page, if there is a console; otherwise the problem.
-    fn answer(self, console: &Console, request: &HttpRequest, address: &str) -> HttpResponse {
+    pub fn answer(self, console: &Console, request: &HttpRequest, address: &str) -> HttpResponse {
         let Self { word, problem } = self;
         if !console.is_there() || !shows_a_page(request) {
             return problem.error_response();
@@ -138,7 +141,8 @@ impl From<Denied> for Failure {
     }
 }
 
-fn refused(detail: &str) -> Problem {
+/// Why nobody is signed in, in words.
+pub fn refused(detail: &str) -> Problem {
     RequestRefusal::SignOnRefused { detail: detail.to_owned() }.into()
 }
 
@@ -182,7 +186,7 @@ async fn to_provider(api: &Api, address: &str, return_to: &str) -> Result<HttpRe
 }
 
 /// Whether a path stays on this node: browsers take `//` and `/\` for another host.
-fn is_here(path: &str) -> bool {
+pub fn is_here(path: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "/-._?=&%#+:@!".contains(c);
     path.starts_with('/')
         && !path.starts_with("//")

@@ -5,8 +5,10 @@ use super::forecasts::Forecasts;
 use super::short_cache::ShortCache;
 use super::wait_slots::WaitSlots;
 use super::xxljob::PlainDoor;
-use crate::auth::{Authenticator, KeyRing, Provider, Throttle};
+use crate::auth::{AddressRule, Authenticator, KeyRing, Provider, Throttle};
+use crate::clusters::{ClusterFigures, Clusters};
 use crate::definitions::TaskDefinitions;
+use crate::discovery::Discovery;
 use crate::dispatch::Tails;
 use crate::domain::AppId;
 use crate::engine::Engine;
@@ -27,7 +29,7 @@ pub struct Rates {
     pub callers: Throttle,
 }
 
-/// The last database answers for endpoints that need no login.
+/// The last database answers for endpoints that need no login, or that show the same to everyone.
 #[derive(Default)]
 pub struct CachedAnswers {
     /// Whether it answers.
@@ -36,6 +38,8 @@ pub struct CachedAnswers {
     pub watermark: ShortCache<Option<i64>>,
     /// Names (tenant, app) by the app's id; `None` when it did not answer.
     pub apps: ShortCache<Option<HashMap<AppId, (String, String)>>>,
+    /// This cluster at a glance; `None` when the database did not answer.
+    pub own_figures: ShortCache<Option<ClusterFigures>>,
 }
 
 /// Shared state of the handlers.
@@ -52,6 +56,14 @@ pub struct Api {
     pub door: ExecutorsDoor<SqlStore>,
     /// Answers plain executors.
     pub plain_door: PlainDoor<SqlStore>,
+    /// Finds those that do not register themselves.
+    pub discovery: Arc<Discovery>,
+    /// Addresses allowed for executors.
+    pub addresses: AddressRule,
+    /// Other clusters.
+    pub clusters: Arc<Clusters>,
+    /// What this cluster is called; empty: nothing.
+    pub cluster_name: String,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
     /// Proxies that are trusted to report where requests come from.

@@ -71,6 +71,8 @@ struct TaskFileBody {
     tenant: Option<String>,
     /// App of the entries that do not name theirs.
     app: Option<String>,
+    /// Clusters that the entries are for that do not name theirs; where neither does, every cluster.
+    clusters: Option<Vec<String>>,
     /// The tasks.
     task: Vec<Value>,
 }
@@ -86,6 +88,8 @@ struct Applied {
     changed: usize,
     /// Entries that are as they were.
     unchanged: usize,
+    /// Entries for other clusters, which are left out.
+    elsewhere: usize,
     /// Each entry, in its order.
     tasks: Vec<Outcome>,
 }
@@ -142,8 +146,10 @@ async fn apply(
     let body: Map<String, Value> = body::json_within(payload, BYTES_MAX).await?;
     let defaults = defaults(&api);
     // Thousands of definitions take a while; the HTTP worker must serve other requests.
-    let file = web::block(move || TaskFile::read(&body, &defaults)).await;
+    let cluster = api.cluster_name.clone();
+    let file = web::block(move || TaskFile::read(&body, &defaults, &cluster)).await;
     let file = file.map_err(|error| RequestRefusal::WrongBody { detail: error.to_string() })?;
+    let elsewhere = file.elsewhere;
     let now = api.engine.clock.now_ms();
     let access_scope = caller.access_scope(Permission::TasksApply);
     let draft = plan(&api.store, &access_scope, file, || api.engine.ids.next(now), now).await?;
@@ -161,7 +167,7 @@ async fn apply(
             not_revoked = api.definitions.noting(notes).apply(&new, &changes).await?;
         }
     }
-    Ok(answer(steps, dry_run, not_revoked))
+    Ok(answer(steps, dry_run, elsewhere, not_revoked))
 }
 
 /// Parents (place of the entry, place in its list) that the caller may not use: to them there are none.
@@ -213,7 +219,7 @@ fn refusal(mut errors: Vec<FieldError>) -> Problem {
 }
 
 /// `left` has one entry for each changed task, in their order; it is empty for a dry run.
-fn answer(steps: Vec<Step>, dry_run: bool, not_revoked: Vec<NotRevoked>) -> HttpResponse {
+fn answer(steps: Vec<Step>, dry_run: bool, elsewhere: usize, not_revoked: Vec<NotRevoked>) -> HttpResponse {
     let mut not_revoked = not_revoked.into_iter();
     let tasks: Vec<Outcome> = steps
         .into_iter()
@@ -225,7 +231,7 @@ fn answer(steps: Vec<Step>, dry_run: bool, not_revoked: Vec<NotRevoked>) -> Http
         .collect();
     let count = |action: &str| tasks.iter().filter(|task| task.action == action).count();
     let (created, changed, unchanged) = (count(CREATE), count(CHANGE), count(UNCHANGED));
-    HttpResponse::Ok().json(Applied { dry_run, created, changed, unchanged, tasks })
+    HttpResponse::Ok().json(Applied { dry_run, created, changed, unchanged, elsewhere, tasks })
 }
 
 fn outcome(Step { entry, action, warning }: Step, dry_run: bool, not_revoked: NotRevoked) -> Outcome {

@@ -1,7 +1,7 @@
 //! Executor addresses are checked before anything is sent there: when one registers, when its name
 //! is resolved, and right before each message.
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -22,6 +22,12 @@ impl AddressRule {
     #[must_use]
     pub fn new(allowed: &[IpNet]) -> Self {
         Self { allowed: allowed.into() }
+    }
+
+    /// Whatever is not never an executor's: for servers that the node's own settings name.
+    #[must_use]
+    pub fn anywhere() -> Self {
+        Self::new(&[Ipv4Net::default().into(), Ipv6Net::default().into()])
     }
 
     /// Checks that `address` is a plain `http://host:port`, and its host, where it is no name, an
@@ -120,6 +126,20 @@ fn refused(address: &str, why: &str) -> String {
     format!("address `{address}` is refused: {why}")
 }
 
+/// Whether a node that says that it is at `node` listens at `address`, as far as that can be known: on its own machine it may go by
+/// another name.
+#[must_use]
+pub fn is_node_at(node: &str, address: &str) -> bool {
+    let (Ok(node), Ok(address)) = (Url::parse(node), Url::parse(address)) else { return false };
+    let is_loopback = match address.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    node.port_or_known_default() == address.port_or_known_default() && (is_loopback || node.host() == address.host())
+}
+
 /// Cloud services outside of the link-local networks that give credentials to any process on the
 /// machine: Alibaba, Oracle, Azure.
 const METADATA_V4: [Ipv4Addr; 3] =
@@ -182,7 +202,7 @@ impl Resolve for AddressRule {
 
 #[cfg(test)]
 mod tests {
-    use super::AddressRule;
+    use super::{AddressRule, is_node_at};
     use ipnet::IpNet;
     use reqwest::dns::Resolve;
 
@@ -195,7 +215,21 @@ mod tests {
     }
 
     fn everything() -> AddressRule {
-        rule(&["0.0.0.0/0", "::/0"])
+        AddressRule::anywhere()
+    }
+
+    #[test]
+    fn a_node_is_no_executor() {
+        for (node, address, is) in [
+            ("http://10.0.0.1:8526", "http://10.0.0.1:8526", true),
+            ("http://10.0.0.1:8526", "http://10.0.0.1:9999", false),
+            ("http://10.0.0.1:8526", "http://10.0.0.2:8526", false),
+            ("https://node-1:8526", "http://127.0.0.1:8526", true),
+            ("http://node-1:8526", "http://localhost:8526", true),
+            ("http://node-1:8526", "http://node-1:8526", true),
+        ] {
+            assert_eq!(is_node_at(node, address), is, "{node} {address}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Keys of executors: found by id to check a signature and to make one.
 
 use super::secret::hash_of;
-use crate::domain::TenantId;
+use crate::domain::{Owner, TenantId};
 use crate::store::{EncryptionError, KeyStore, KeyUse, Result, SigningKey};
 use arc_swap::ArcSwap;
 use std::collections::{HashMap, HashSet};
@@ -47,15 +47,19 @@ struct Reading {
     /// Tokens by their hash: looking one up takes as long for a wrong one as for a right one. Several apps of a tenant may have
     /// the same.
     tokens: HashMap<String, Vec<Arc<SigningKey>>>,
+    /// Tokens by whose they are.
+    tokens_of: HashMap<Owner, Vec<Arc<SigningKey>>>,
 }
 
 impl Reading {
     fn of(number: u64, by_id: HashMap<String, Arc<SigningKey>>) -> Self {
         let mut tokens: HashMap<String, Vec<Arc<SigningKey>>> = HashMap::new();
+        let mut tokens_of: HashMap<Owner, Vec<Arc<SigningKey>>> = HashMap::new();
         for key in by_id.values().filter(|key| key.is_token) {
             tokens.entry(hash_of(&key.key.secret)).or_default().push(Arc::clone(key));
+            tokens_of.entry(key.owner).or_default().push(Arc::clone(key));
         }
-        Self { number, by_id, tokens }
+        Self { number, by_id, tokens, tokens_of }
     }
 }
 
@@ -86,15 +90,16 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Reads the keys of tenants of which something has changed since the last look.
-    pub async fn look(&self, store: &dyn KeyStore) -> Result<()> {
+    /// Reads the keys of tenants of which something has changed since the last look; answers whether anything has, of whatever
+    /// kind.
+    pub async fn look(&self, store: &dyn KeyStore) -> Result<bool> {
         // Before the keys: what changes meanwhile is seen by the next look.
         let sum = store.chains_sum().await?;
         let is_due = {
             let looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
             let is_due = looked.read_all_at.is_none_or(|at| at.elapsed() >= READ_ALL_INTERVAL);
             if !is_due && looked.sum == sum {
-                return Ok(());
+                return Ok(false);
             }
             is_due
         };
@@ -112,7 +117,7 @@ impl KeyRing {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         let read_all_at = if changed.is_some() { looked.read_all_at } else { Some(Instant::now()) };
         *looked = Looked { sum, chains, read_all_at };
-        Ok(())
+        Ok(true)
     }
 
     /// Tenants whose chains have grown since the last look. None when they do not say enough: chains got shorter (the
@@ -205,6 +210,20 @@ impl KeyRing {
         let keys = self.keys.load();
         let same = keys.tokens.get(&hash_of(token)).into_iter().flatten();
         same.filter(|key| key.is_valid(now)).cloned().collect()
+    }
+
+    /// Whether any app has a token.
+    pub fn has_tokens(&self) -> bool {
+        !self.keys.load().tokens_of.is_empty()
+    }
+
+    /// The app's token that is valid at `now` (cluster ms): of several the one that is valid for the longest time, and of those
+    /// always the same.
+    pub fn token_of(&self, owner: Owner, now: i64) -> Option<Arc<SigningKey>> {
+        let keys = self.keys.load();
+        let valid = keys.tokens_of.get(&owner).into_iter().flatten().filter(|key| key.is_valid(now));
+        let until = |key: &SigningKey| if key.expires_at == 0 { i64::MAX } else { key.expires_at };
+        valid.max_by(|one, other| (until(one), &one.key.id).cmp(&(until(other), &other.key.id))).cloned()
     }
 
     /// Whether this may be nobody's token.

@@ -11,7 +11,7 @@ mod sign_on;
 mod throttle;
 mod verifier;
 
-pub use address::AddressRule;
+pub use address::{AddressRule, is_node_at};
 pub use authenticator::{Authenticator, Denied, FIRST_USER, LoginContext, SessionTimes, SignedIn};
 pub use caller::{Caller, Recheck};
 pub use keys::{KeyRing, SECRET_CHARS_MIN};

@@ -157,10 +157,15 @@ fn key(node: &Url) -> String {
 }
 
 fn place() -> anyhow::Result<Option<PathBuf>> {
+    Ok(config_folder()?.map(|folder| folder.join("credentials.json")))
+}
+
+/// Where the command keeps what belongs to its user.
+pub fn config_folder() -> anyhow::Result<Option<PathBuf>> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
     match folder {
         Some(folder) if folder.is_relative() => bail!("XDG_CONFIG_HOME must be an absolute path"),
-        folder => Ok(folder.map(|folder| folder.join("carillon/credentials.json"))),
+        folder => Ok(folder.map(|folder| folder.join("carillon"))),
     }
 }

@@ -9,7 +9,9 @@ mod backfills;
 mod calendars;
 mod client;
 mod cluster;
+mod clusters;
 mod config;
+mod contexts;
 mod credentials;
 mod encryption;
 mod executors;
@@ -120,6 +122,8 @@ pub enum Asked {
     Executors(Resource<executors::Executors>),
     /// Show nodes and their settings.
     Nodes(Resource<executors::Nodes>),
+    /// Show other clusters.
+    Clusters(Resource<clusters::Clusters>),
     /// Show times without any node, and decide about the past after a restore.
     Cluster(Resource<cluster::Cluster>),
     /// Work with users and their grants.
@@ -227,6 +231,7 @@ impl Asked {
             Self::Executors(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Nodes(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Cluster(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Clusters(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Users(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Roles(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Tokens(Resource { client, command }) => command.run(&Client::of(&client)?).await?,

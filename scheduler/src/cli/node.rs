@@ -1,5 +1,6 @@
 //! Client of a node's management API.
 
+use super::contexts;
 use super::credentials::{Credentials, refused};
 use super::exit::Exit;
 use crate::tls;
@@ -12,6 +13,9 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
+
+/// Where a node is, unless someone says otherwise.
+const DEFAULT_URL: &str = "http://127.0.0.1:8526";
 
 /// A node that does not accept the connection within this time counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,9 +44,12 @@ const EXPIRED: &str = "token_expired";
 /// Where the node is.
 #[derive(Debug, Args)]
 pub struct NodeAddressArgs {
-    /// Address of a node.
-    #[arg(long, value_name = "URL", env = "CARILLON_URL", default_value = "http://127.0.0.1:8526", global = true)]
-    pub url: String,
+    /// Address of a node; without it and without --context `http://127.0.0.1:8526`.
+    #[arg(long, value_name = "URL", env = "CARILLON_URL", global = true)]
+    pub url: Option<String>,
+    /// A cluster by its name in the file contexts.toml, instead of --url.
+    #[arg(long, value_name = "NAME", env = "CARILLON_CONTEXT", global = true)]
+    pub context: Option<String>,
     /// Certificate authorities to trust for an https node (PEM), instead of the machine's own.
     #[arg(long, value_name = "FILE", env = "CARILLON_CA_FILE", global = true)]
     pub ca_file: Option<PathBuf>,
@@ -58,6 +65,25 @@ pub struct NodeArgs {
     /// session of `carillon login` at this URL is used.
     #[arg(long, value_name = "FILE", verbatim_doc_comment, global = true)]
     pub token_file: Option<PathBuf>,
+}
+
+impl NodeAddressArgs {
+    /// What the arguments name: the address, the authorities, and the file of the token that goes with them.
+    fn place(&self) -> anyhow::Result<contexts::Context> {
+        match (&self.context, &self.url) {
+            (Some(name), Some(url)) => bail!(
+                "context `{name}` and the address {url} are both given; give one of --context (CARILLON_CONTEXT) and --url (CARILLON_URL)"
+            ),
+            (Some(name), None) => {
+                let known = contexts::find(name)?;
+                Ok(contexts::Context { ca_file: self.ca_file.clone().or(known.ca_file), ..known })
+            }
+            (None, url) => {
+                let url = url.clone().unwrap_or_else(|| DEFAULT_URL.to_owned());
+                Ok(contexts::Context { url, ca_file: self.ca_file.clone(), token_file: None })
+            }
+        }
+    }
 }
 
 /// A node, and the credentials for it.
@@ -192,21 +218,27 @@ impl ApiRequest {
 impl Node {
     /// The node that the arguments name; no request is sent yet.
     pub fn of(args: &NodeArgs) -> anyhow::Result<Self> {
-        let node = Self::unauthenticated(&args.place)?;
-        let credentials = Credentials::find(args.token_file.as_deref(), &node.base)?;
+        let place = args.place.place()?;
+        let node = Self::at(&place)?;
+        let token_file = args.token_file.as_ref().or(place.token_file.as_ref());
+        let credentials = Credentials::find(token_file.map(PathBuf::as_path), &node.base)?;
         Ok(Self { credentials, ..node })
     }
 
     /// The same, without credentials.
     pub fn unauthenticated(args: &NodeAddressArgs) -> anyhow::Result<Self> {
-        let url = args.url.trim_end_matches('/');
+        Self::at(&args.place()?)
+    }
+
+    fn at(place: &contexts::Context) -> anyhow::Result<Self> {
+        let url = place.url.trim_end_matches('/');
         let base = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
         let base = base.with_context(|| {
             format!(
-                "`{url}` is not the address of a node; use http://host:port or https://host:port (--url, CARILLON_URL)"
+                "`{url}` is not the address of a node; use http://host:port or https://host:port (--url, CARILLON_URL, --context)"
             )
         })?;
-        let client = trusting(&base, args.ca_file.as_deref())?
+        let client = trusting(&base, place.ca_file.as_deref())?
             .user_agent(concat!("carillon/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(ANSWER_TIMEOUT)

@@ -35,6 +35,9 @@ macro_rules! actions {
 actions! {
     SignIn "sign_in" "user" []
     FinishSingleSignOn "finish_single_sign_on" "user" []
+    SignInElsewhere "sign_in_elsewhere" "user" []
+    RedeemSignIn "redeem_sign_in" "user" []
+    FinishClusterSignIn "finish_cluster_sign_in" "user" []
     SignOut "sign_out" "user" []
     ChangePassword "change_password" "user" [Users, Tokens]
     EndSession "end_session" "user" [Users]
@@ -43,6 +46,7 @@ actions! {
     CreateApp "create_app" "app" [Apps, Keys]
     EditApp "edit_app" "app" [Apps]
     DeleteApp "delete_app" "app" [Apps, Keys]
+    PutDiscovery "put_discovery" "app" [Apps, Executors]
     RegisterHandlers "register_handlers" "app" [Apps]
     CreateKey "create_key" "key" [Keys]
     RotateKeys "rotate_keys" "key" [Keys]

@@ -3,8 +3,8 @@
 //! `task_log` holds the states of a run and which may follow which; `task` what an admin
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
 //! `refusal` lists why something is refused; `routing` chooses executors; `cron` knows Quartz; `access` says who may do what; `statistics` adds up
-//! what happened, `forecast` what will; `xxljob` reads and writes what executors of xxl-job do; `import` is what other schedulers
-//! have, which `xxljob` and `horace` read.
+//! what happened, `forecast` what will; `discovery` says where executors are found; `xxljob` reads and writes what executors of xxl-job
+//! do; `import` is what other schedulers have, which `xxljob` and `horace` read.
 
 pub mod access;
 pub mod action;
@@ -16,6 +16,7 @@ pub mod clock_spread;
 pub mod clock_step;
 pub mod consequences;
 pub mod cron;
+pub mod discovery;
 pub mod executor;
 pub mod failure;
 pub mod field_error;

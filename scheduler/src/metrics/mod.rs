@@ -129,6 +129,8 @@ pub struct Metrics {
     pub lateness: Times,
     pub duration: Times,
     pub statements: Times,
+    /// By whether one came.
+    pub nacos_answers: Family<2>,
     /// By the first digit of the status, from 1.
     pub requests: Family<5>,
 }
@@ -179,6 +181,7 @@ impl Metrics {
             lateness: Times::new(),
             duration: Times::new(),
             statements: Times::new(),
+            nacos_answers: Family::new(["answered", "failed"]),
             requests: Family::new(["1xx", "2xx", "3xx", "4xx", "5xx"]),
         }
     }

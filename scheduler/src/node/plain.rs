@@ -3,8 +3,10 @@
 use crate::api::{PlainDoor, PlainDoorParts};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
+use crate::discovery::{Discovery, DiscoveryParts, Nacos, NacosSettings};
 use crate::dispatch::{Carrier, TaskCache};
-use crate::store::{JobNumberStore, KeyStore, PlainExecutorStore, Store};
+use crate::engine::Engine;
+use crate::store::{JobNumberStore, KeyStore, PlainExecutorStore, SqlStore, Store};
 use crate::workers::{EngineParts, PlainParts};
 use crate::xxljob::{
     Inquiry, InquiryParts, InquirySettings, JobNumbers, Reports, RunDoor, SentRuns, StandIn, StandInParts, Vouching,
@@ -104,5 +106,22 @@ impl<S: Store + PlainExecutorStore + JobNumberStore + 'static> PlainWire<S> {
         let inquiry = Inquiry::new(inquiry, settings);
         let (engine, ended) = (engine.clone(), parts.ended.clone());
         Arc::new(PlainParts { vouching, inquiry, reports: self.reports.clone(), engine, ended })
+    }
+}
+
+impl PlainWire<SqlStore> {
+    /// Who finds those that do not register themselves.
+    ///
+    /// # Errors
+    /// When Nacos cannot be asked from here.
+    pub fn discovery(&self, engine: &Arc<Engine<SqlStore>>, nacos: &NacosSettings) -> anyhow::Result<Arc<Discovery>> {
+        Ok(Arc::new(Discovery::new(DiscoveryParts {
+            engine: Arc::clone(engine),
+            sources: self.store.clone(),
+            plain_store: self.store.clone(),
+            keys: self.keys.clone(),
+            addresses: self.addresses.clone(),
+            nacos: Nacos::new(nacos)?,
+        })))
     }
 }

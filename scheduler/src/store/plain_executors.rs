@@ -4,7 +4,8 @@
 use super::row::from_row;
 use super::rows;
 use super::sql_store::retrying;
-use super::{Announced, Announcement, PlainExecutorStore, Result, SqlStore, StoreError, StoreErrorKind};
+use super::values::to_json;
+use super::{Announced, AnnouncedBy, Announcement, PlainExecutorStore, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::{ExecutorId, IdSource, Owner};
 use async_trait::async_trait;
 
@@ -71,20 +72,35 @@ impl SqlStore {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<ExecutorId> {
-        let Announcement { owner: Owner { tenant_id, app_id }, key_id, address, version, by, until } = *announcement;
+        let Announcement { owner: Owner { tenant_id, app_id }, key_id, address, version, by, until, tags } =
+            *announcement;
+        let tags = tags.map(|tags| to_json(ANNOUNCE, tags)).transpose()?;
         let tx = self.begin(ANNOUNCE).await?;
         let find = sql!("SELECT id, plain FROM executor WHERE app_id = {1} AND instance = {2} AND tenant_id = {3}");
         let known: Vec<(ExecutorId, bool)> = tx.query(&find, [app_id.into(), address.into(), tenant_id.into()]).await?;
         match known.first() {
             Some((id, true)) => {
-                // One that comes back is described anew: nodes that have forgotten it read it whole.
+                // One that comes back is described anew: nodes that have forgotten it read it whole. Who vouches for it says
+                // whether it lives, unless it has just come or says so itself.
                 let update = sql!(
-                    "UPDATE executor SET described_at = CASE WHEN gone_at > 0 OR key_id <> {2} OR version <> {6} THEN {3} ELSE \
-                     described_at END, gone_at = 0, draining = 0, key_id = {2}, version = {6}, heartbeat_at = {now}, \
-                     announced_until = {4}, announced_by = {5} WHERE id = {1}"
+                    "UPDATE executor SET described_at = CASE WHEN gone_at > 0 OR key_id <> {2} OR tags <> COALESCE({6}, tags) \
+                     OR ({7} = 1 AND version <> {8}) THEN {3} ELSE described_at END, \
+                     heartbeat_at = CASE WHEN gone_at > 0 OR {7} = 1 THEN {now} ELSE heartbeat_at END, \
+                     tags = CASE WHEN gone_at > 0 THEN COALESCE({6}, '[]') ELSE COALESCE({6}, tags) END, \
+                     version = CASE WHEN {7} = 1 THEN {8} ELSE version END, \
+                     gone_at = 0, draining = 0, key_id = {2}, announced_until = {4}, announced_by = {5} WHERE id = {1}"
                 );
-                let values =
-                    [(*id).into(), key_id.into(), now.into(), until.into(), by.as_str().into(), version.into()];
+                let says_so_itself = i32::from(by == AnnouncedBy::Registry);
+                let values = [
+                    (*id).into(),
+                    key_id.into(),
+                    now.into(),
+                    until.into(),
+                    by.as_str().into(),
+                    tags.into(),
+                    says_so_itself.into(),
+                    version.into(),
+                ];
                 tx.execute(&update, values).await?;
                 tx.commit().await?;
                 Ok(*id)
@@ -99,7 +115,7 @@ impl SqlStore {
                     "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
                      tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at, \
                      key_id, register_signed_at, heartbeat_signed_at, node_id, own_address, plain, announced_until, \
-                     announced_by) VALUES ({1}, {2}, {3}, {4}, {4}, '', 0, {11}, '', '[]', '[]', {5}, 0, 0, 0, {6}, {6}, {now}, \
+                     announced_by) VALUES ({1}, {2}, {3}, {4}, {4}, '', 0, {11}, '', {12}, '[]', {5}, 0, 0, 0, {6}, {6}, {now}, \
                      0, {7}, 0, 0, {8}, 1, 1, {9}, {10})"
                 );
                 let values = [
@@ -115,6 +131,7 @@ impl SqlStore {
                     until.into(),
                     by.as_str().into(),
                     version.into(),
+                    tags.unwrap_or_else(|| "[]".to_owned()).into(),
                 ];
                 tx.execute(&insert, values).await?;
                 tx.commit().await?;

@@ -2,8 +2,8 @@
 
 use super::conditions::{touching, within};
 use super::entity::{
-    api_token, app, app_key, calendar, calendar_version, executor_rule, handler, maintenance_window, role, role_grant,
-    setting, task, tenant, user_account,
+    api_token, app, app_key, calendar, calendar_version, executor_rule, executor_source, handler, maintenance_window,
+    role, role_grant, setting, task, tenant, user_account,
 };
 use super::grants::hold_tenant;
 use super::keys::insert_key;
@@ -271,6 +271,13 @@ impl SqlStore {
             tx.run(&of_app!(executor_rule::Entity::delete_many(), executor_rule)).await?;
             let number = sql!("DELETE FROM xxljob_app WHERE app_id = {1} AND tenant_id = {2}");
             tx.execute(&number, [id.into(), tenant_id.into()]).await?;
+            tx.run(&of_app!(executor_source::Entity::delete_many(), executor_source)).await?;
+            // Nobody else would say that they are gone.
+            let announced = sql!(
+                "UPDATE executor SET gone_at = {now}, draining = 1, heartbeat_at = {now} WHERE app_id = {1} AND tenant_id = {2} \
+                 AND plain = 1 AND gone_at = 0"
+            );
+            tx.execute(&announced, [id.into(), tenant_id.into()]).await?;
             let tasks = of_app!(task::Entity::find(), task).limit(10);
             let tasks: Vec<String> = tx.column(tasks, task::Column::Name).await?;
             if !tasks.is_empty() {

@@ -2,6 +2,8 @@
 
 use super::{Fault, Round, Work, Worker};
 use crate::auth::KeyRing;
+use crate::clusters::{self, Clusters};
+use crate::discovery::{Discovery, LOOK_INTERVAL};
 use crate::live::Watcher;
 use crate::settings::Settings;
 use crate::store::SqlStore;
@@ -20,6 +22,10 @@ pub struct ProcessParts {
     pub store: SqlStore,
     /// Tells open pages what has changed.
     pub watcher: Watcher,
+    /// Finds executors of xxl-job that do not register themselves.
+    pub discovery: Arc<Discovery>,
+    /// Asks other clusters how they are.
+    pub clusters: Arc<Clusters>,
 }
 
 /// How often each of them looks, at least.
@@ -54,12 +60,17 @@ impl ProcessParts {
             Work::new(Worker::KeyUses, periods.key_uses, never(), self, note_key_uses),
             Work::new(Worker::Certificate, periods.certificate, never(), self, reload_certificate),
             Work::new(Worker::Watch, periods.watch, self.watcher.wake(), self, watch),
+            Work::new(Worker::Clusters, clusters::LOOK_INTERVAL, never(), self, ask_clusters),
+            Work::new(Worker::Discover, LOOK_INTERVAL, self.discovery.wake(), self, discover),
         ]
     }
 }
 
 async fn read_keys(parts: Arc<ProcessParts>) -> Round {
-    Ok(parts.keys.look(&parts.store).await?)
+    if parts.keys.look(&parts.store).await? {
+        parts.discovery.changed();
+    }
+    Ok(())
 }
 
 async fn note_key_uses(parts: Arc<ProcessParts>) -> Round {
@@ -71,6 +82,15 @@ async fn reload_certificate(parts: Arc<ProcessParts>) -> Round {
     let Some(certificate) = parts.certificate.clone() else { return Ok(()) };
     let looked = tokio::task::spawn_blocking(move || certificate.reload()).await;
     looked.map_err(|error| Fault::Fatal(anyhow!("checking the TLS certificate panicked: {error}")))
+}
+
+async fn discover(parts: Arc<ProcessParts>) -> Round {
+    Ok(parts.discovery.tick().await?)
+}
+
+async fn ask_clusters(parts: Arc<ProcessParts>) -> Round {
+    parts.clusters.tick().await;
+    Ok(())
 }
 
 async fn watch(parts: Arc<ProcessParts>) -> Round {

@@ -10,7 +10,7 @@ const REFERENCE: &str = include_str!("../../../docs/tasks.md");
 fn the_example_is_allowed() {
     let example = REFERENCE.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let document = Document::parse(example, Format::Toml).unwrap();
-    let file = TaskFile::read(&document.fields, &TaskSpec::default());
+    let file = TaskFile::read(&document.fields, &TaskSpec::default(), "");
     assert_eq!(file.refused, []);
     assert_eq!(file.entries.len(), 2);
 }

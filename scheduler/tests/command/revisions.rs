@@ -55,7 +55,7 @@ async fn steps(store: &SqlStore, tasks: Value) -> Vec<Step> {
     let Value::Object(file) = json!({ "version": 1, "tenant": "retail", "app": "orders", "task": tasks }) else {
         panic!("an object is needed")
     };
-    let file = TaskFile::read(&file, &TaskSpec::default());
+    let file = TaskFile::read(&file, &TaskSpec::default(), "");
     let new_id = || TaskId(IDS.fetch_add(1, Ordering::Relaxed));
     let draft = plan(store, &AccessScope::All, file, new_id, 1_000).await.unwrap();
     match draft.with_parents(store, &HashSet::new(), &AccessScope::All).await.unwrap() {

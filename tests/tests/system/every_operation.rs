@@ -25,8 +25,10 @@ scenario!(a_token_does_nothing_to_its_owners_account: sqlite);
 scenario!(every_changing_operation_is_audited: sqlite);
 
 /// What unauthenticated callers may request.
-const PUBLIC: [&str; 8] = [
+const PUBLIC: [&str; 11] = [
+    "begin_cluster_sign_in",
     "begin_single_sign_on",
+    "finish_cluster_sign_in",
     "finish_single_sign_on",
     "list_logins",
     "show_openapi",
@@ -34,6 +36,7 @@ const PUBLIC: [&str; 8] = [
     "show_reference_script",
     "show_reference_style",
     "sign_in",
+    "sign_in_elsewhere",
 ];
 
 /// Operations that need no permission.

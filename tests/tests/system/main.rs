@@ -53,6 +53,7 @@ mod fairness;
 mod node_death;
 mod sharing;
 
+mod discovery;
 mod dispatching;
 mod executor_death;
 mod executor_stop;
@@ -94,6 +95,8 @@ mod skips;
 mod why;
 
 mod clocks;
+mod cluster_sign_in;
+mod clusters;
 mod keys;
 mod tls;
 mod unauthenticated;

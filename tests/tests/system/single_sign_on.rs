@@ -44,25 +44,25 @@ tenant = "no such tenant"
 "#;
 
 /// A browser: keeps cookies, and follows nothing by itself.
-struct Browser {
+pub struct Browser {
     client: Client,
-    cookies: BTreeMap<String, String>,
+    pub cookies: BTreeMap<String, String>,
     /// A header that it sends beside its cookies.
     says: (&'static str, &'static str),
 }
 
 impl Browser {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let client = http::client().redirect(redirect::Policy::none()).build().unwrap();
         Self { client, cookies: BTreeMap::new(), says: ("accept", "*/*") }
     }
 
     /// One whose person sees what it gets.
-    fn saying(name: &'static str, value: &'static str) -> Self {
+    pub fn saying(name: &'static str, value: &'static str) -> Self {
         Self { says: (name, value), ..Self::new() }
     }
 
-    async fn get(&mut self, url: &str) -> Response {
+    pub async fn get(&mut self, url: &str) -> Response {
         let cookies: Vec<String> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let answer = self
             .client
@@ -104,12 +104,12 @@ impl Browser {
     }
 
     /// A client with this browser's session.
-    fn api(&self, api: &Api) -> Api {
+    pub fn api(&self, api: &Api) -> Api {
         api.carrying(&self.cookies["carillon_session"])
     }
 }
 
-fn location(answer: &Response) -> String {
+pub fn location(answer: &Response) -> String {
     answer.headers()[LOCATION].to_str().unwrap().to_owned()
 }
 
@@ -128,7 +128,7 @@ async fn node_with(world: &World, name: &str, provider: &IdentityProvider) -> No
 }
 
 /// Refused, with a problem that says `words`; no session.
-async fn refused(browser: &Browser, answer: Response, status: u16, words: &str) {
+pub async fn refused(browser: &Browser, answer: Response, status: u16, words: &str) {
     assert_eq!(answer.status(), status);
     let problem: Value = answer.json().await.unwrap();
     assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
@@ -160,7 +160,7 @@ async fn groups_decide_the_permissions(kind: Kind) {
     admin.make_app("retail", "stock").await;
     admin.make_role("auditor", Some("retail"), &["audit.read"]).await;
     let ways = admin.get("/login").await;
-    assert_eq!(ways, json!({ "password": true, "single_sign_on": "The company" }));
+    assert_eq!(ways, json!({ "password": true, "single_sign_on": "The company", "clusters": [] }));
 
     // The first login makes the account, which belongs to the only tenant where it may do something.
     let mut ann = Browser::new();

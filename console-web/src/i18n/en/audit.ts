@@ -55,6 +55,9 @@ export default {
   actions: {
     sign_in: "signed in",
     finish_single_sign_on: "signed in by single sign-on",
+    sign_in_elsewhere: "signed in at another cluster",
+    redeem_sign_in: "told another cluster who signs in there",
+    finish_cluster_sign_in: "signed in by another cluster",
     sign_out: "signed out",
     change_password: "changed their password",
     end_session: "ended one of their sessions",
@@ -63,6 +66,7 @@ export default {
     create_app: "created an app",
     edit_app: "edited an app",
     delete_app: "deleted an app",
+    put_discovery: "said where an app's executors are found",
     create_key: "created a key",
     rotate_keys: "rotated keys",
     revoke_key: "revoked a key",

@@ -58,6 +58,9 @@ const zh: Like<typeof en> = {
   actions: {
     sign_in: "登录",
     finish_single_sign_on: "通过单点登录",
+    sign_in_elsewhere: "登录到其他集群",
+    redeem_sign_in: "告知其他集群登录者身份",
+    finish_cluster_sign_in: "通过其他集群登录",
     sign_out: "退出登录",
     change_password: "修改自己的密码",
     end_session: "结束自己的会话",
@@ -66,6 +69,7 @@ const zh: Like<typeof en> = {
     create_app: "新建应用",
     edit_app: "编辑应用",
     delete_app: "删除应用",
+    put_discovery: "设置执行器从何处发现",
     create_key: "新建密钥",
     rotate_keys: "轮换密钥",
     revoke_key: "吊销密钥",

@@ -6,7 +6,7 @@ use super::super::executor_messages::NAME_CHARS_MAX;
 use super::super::wire_limits::{Unread, WireLimits};
 use super::ends::Told;
 use super::unseen::{UnseenNumbers, first_may_come};
-use crate::auth::{AddressRule, KeyRing, Throttle};
+use crate::auth::{AddressRule, KeyRing, Throttle, is_node_at};
 use crate::dispatch::TaskCache;
 use crate::domain::xxljob::wire::{Callback, Envelope, Registration};
 use crate::domain::xxljob::{Library, Number};
@@ -26,7 +26,6 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use url::{Host, Url};
 
 /// An executor that has not registered for so long is gone, ms; they do so every 30 s.
 const ANNOUNCED_FOR_MS: i64 = 90_000;
@@ -210,7 +209,7 @@ impl<S: Store + 'static> PlainDoor<S> {
         let (engine, owner) = (&self.parts.engine, key.owner);
         let crowd = engine.registry.crowd(owner.tenant_id, owner.app_id, &address);
         self.limits.check_registration(owner.app_id, crowd).map_err(Refused::For)?;
-        if !crowd.1 && engine.store.nodes().await?.iter().any(|node| is_at(&node.address, &address)) {
+        if !crowd.1 && engine.store.nodes().await?.iter().any(|node| is_node_at(&node.address, &address)) {
             return Err(Refused::For(format!("address `{address}` is refused: a node of this cluster listens there")));
         }
         let now = self.now_ms();
@@ -221,6 +220,7 @@ impl<S: Store + 'static> PlainDoor<S> {
             version: agent,
             by: AnnouncedBy::Registry,
             until: now + ANNOUNCED_FOR_MS,
+            tags: None,
         };
         let before: ExecutorId = engine.ids.next(now);
         let new_id = || engine.ids.next(now);
@@ -341,37 +341,5 @@ impl<S: Store + 'static> PlainDoor<S> {
             results.entry((run.owner(), run.executor_id)).or_default().push(result);
         }
         Ok(results)
-    }
-}
-
-/// Whether a node that says that it is at `node` listens at `address`, as far as that can be known: on its own machine it may go by
-/// another name.
-fn is_at(node: &str, address: &str) -> bool {
-    let (Ok(node), Ok(address)) = (Url::parse(node), Url::parse(address)) else { return false };
-    let is_loopback = match address.host() {
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    };
-    node.port_or_known_default() == address.port_or_known_default() && (is_loopback || node.host() == address.host())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_at;
-
-    #[test]
-    fn a_node_is_no_executor() {
-        for (node, address, is) in [
-            ("http://10.0.0.1:8526", "http://10.0.0.1:8526", true),
-            ("http://10.0.0.1:8526", "http://10.0.0.1:9999", false),
-            ("http://10.0.0.1:8526", "http://10.0.0.2:8526", false),
-            ("https://node-1:8526", "http://127.0.0.1:8526", true),
-            ("http://node-1:8526", "http://localhost:8526", true),
-            ("http://node-1:8526", "http://node-1:8526", true),
-        ] {
-            assert_eq!(is_at(node, address), is, "{node} {address}");
-        }
     }
 }

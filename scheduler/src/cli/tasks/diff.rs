@@ -21,6 +21,9 @@ pub struct AppliedFile {
     created: usize,
     changed: usize,
     unchanged: usize,
+    /// Nodes of earlier releases know no clusters.
+    #[serde(default)]
+    elsewhere: usize,
     tasks: Vec<Task>,
 }
 
@@ -61,6 +64,9 @@ pub fn show(answer: &AppliedFile, coloured: bool) -> String {
     }
     if answer.unchanged > 0 || shown.is_empty() {
         line(&mut out, &paint.with("2", &format!("= {} unchanged", answer.unchanged)));
+    }
+    if answer.elsewhere > 0 {
+        line(&mut out, &paint.with("2", &format!("= {} for other clusters", answer.elsewhere)));
     }
     if answer.dry_run {
         line(&mut out, "dry run: nothing was changed");

@@ -23,6 +23,10 @@ impl Orphan {
     /// all its tasks, even if it has none left.
     pub async fn all(client: &Client, file: &Value, answer: &Value) -> anyhow::Result<Vec<Self>> {
         let tasks = answer["tasks"].as_array().context("the node's answer cannot be understood")?;
+        if tasks.is_empty() && answer["elsewhere"].as_u64().is_some_and(|elsewhere| elsewhere > 0) {
+            // The file is for other clusters alone, and says nothing about this one.
+            return Ok(Vec::new());
+        }
         let mut apps: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
         if !word(file, "tenant").is_empty() && !word(file, "app").is_empty() {
             apps.entry((word(file, "tenant"), word(file, "app"))).or_default();

@@ -42,6 +42,7 @@ permissions! {
     AppsCreate, "apps.create", Tenant, "Create apps, each with its first key";
     AppsEdit, "apps.edit", Tenant, "Edit apps: description, concurrency limit, signature method";
     AppsDelete, "apps.delete", Tenant, "Delete apps that have no task";
+    DiscoveryEdit, "discovery.edit", Tenant, "Say where executors of apps are found: fixed addresses, a service in Nacos";
     KeysRead, "keys.read", Tenant, "See executors' keys, without their secrets";
     KeysCreate, "keys.create", Tenant, "Create executors' keys";
     KeysRotate, "keys.rotate", Tenant, "Replace executors' keys";
@@ -81,6 +82,7 @@ permissions! {
     TokensRevoke, "tokens.revoke", Tenant, "Revoke API tokens of others";
     AuditRead, "audit.read", Tenant, "Search the audit";
     NodesRead, "nodes.read", Platform, "See nodes";
+    ClustersRead, "clusters.read", Platform, "See other clusters";
     ClusterResume, "cluster.resume", Platform, "Decide about the past after the database was restored";
     SettingsRead, "settings.read", Platform, "See the settings of nodes, without secrets";
     MetricsRead, "metrics.read", Platform, "Read the node's metrics";

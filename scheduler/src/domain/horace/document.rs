@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn tenants_apps_tasks_and_users_come_over() {
         let document = document(&read(), &options(&[])).unwrap();
-        let file = TaskFile::read(&document.task_file(), &TaskSpec::default());
+        let file = TaskFile::read(&document.task_file(), &TaskSpec::default(), "");
         assert_eq!(file.refused, []);
         let names: Vec<_> = file.entries.iter().map(Entry::full_name).collect();
         assert_eq!(names, ["shop/orders/close", "shop/orders/close #101", "id-2/orders/close"]);

@@ -105,6 +105,9 @@ refusals! {
     NoSuchInTenant "no_such_in_tenant" { kind: String, name: String, tenant: String } 400
         "tenant `{tenant}` has no {kind} `{name}`"
         "Correct the name, or create what it names first."
+    ClusterUnnamed "cluster_unnamed" 400
+        "this cluster has no name, so it cannot be one of those that are named"
+        "Set `cluster.name` on every node, or leave the field out."
     NoTaskInFile "no_task_in_file" { name: String } 400
         "there is no task `{name}`, and none in the file"
         "Correct the parent's name, or add its task to the file."

@@ -19,7 +19,13 @@ pub const TASKS_MAX: usize = 5_000;
 pub const NOTE_CHARS_MAX: usize = 1_000;
 
 /// Fields at the top of a file.
-const TOP: [&str; 4] = ["version", "tenant", "app", "task"];
+const TOP: [&str; 5] = ["version", "tenant", "app", CLUSTERS, "task"];
+
+/// Which clusters an entry is for.
+const CLUSTERS: &str = "clusters";
+
+/// What an entry inherits from the top.
+const INHERITED: [&str; 3] = ["tenant", "app", CLUSTERS];
 
 /// Fields of an entry other than the definition.
 const BESIDE: [&str; 4] = ["tenant", "app", "started", "pause_note"];
@@ -50,12 +56,14 @@ pub struct TaskFile {
     pub broken: HashSet<String>,
     /// Everything that is not allowed.
     pub refused: Vec<FieldError>,
+    /// How many tasks are for other clusters alone: they are not looked at further.
+    pub elsewhere: usize,
 }
 
 impl TaskFile {
-    /// Reads a file; an entry is `defaults` where it says nothing.
+    /// Reads a file for the cluster of that name (empty: it has none); an entry is `defaults` where it says nothing.
     #[must_use]
-    pub fn read(file: &Map<String, Value>, defaults: &TaskSpec) -> Self {
+    pub fn read(file: &Map<String, Value>, defaults: &TaskSpec, cluster: &str) -> Self {
         let mut read = Self::default();
         for name in file.keys().filter(|name| !TOP.contains(&name.as_str())) {
             let is_of_task = Entry::field_names().contains(&name.as_str());
@@ -69,7 +77,7 @@ impl TaskFile {
             }
             None => read.refuse("version", FieldRefusal::FileVersionRequired { known: VERSION }),
         }
-        let inherited = BESIDE[..2].iter().filter_map(|name| Some((*name, file.get(*name)?)));
+        let inherited = INHERITED.iter().filter_map(|name| Some((*name, file.get(*name)?)));
         let inherited: Map<String, Value> = inherited.map(|(name, value)| (name.to_owned(), value.clone())).collect();
         match file.get("task") {
             None => {}
@@ -77,7 +85,7 @@ impl TaskFile {
                 let (given, most) = (tasks.len() as i64, TASKS_MAX as i64);
                 read.refuse("task", FieldRefusal::TooManyInFile { given, most });
             }
-            Some(Value::Array(tasks)) => read.read_tasks(tasks, &inherited, defaults),
+            Some(Value::Array(tasks)) => read.read_tasks(tasks, &inherited, defaults, cluster),
             Some(other) => read.refuse("task", wrong_type(other, "a list of tables")),
         }
         read
@@ -87,7 +95,7 @@ impl TaskFile {
         self.refused.push(FieldError::new(field, refusal));
     }
 
-    fn read_tasks(&mut self, tasks: &[Value], inherited: &Map<String, Value>, defaults: &TaskSpec) {
+    fn read_tasks(&mut self, tasks: &[Value], inherited: &Map<String, Value>, defaults: &TaskSpec, cluster: &str) {
         let mut seen = HashMap::new();
         for (at, task) in tasks.iter().enumerate() {
             let Value::Object(task) = task else {
@@ -97,6 +105,17 @@ impl TaskFile {
             let mut fields = inherited.clone();
             fields.extend(task.clone());
             let name = name_of(&fields);
+            match fields.remove(CLUSTERS).map_or(Ok(true), |clusters| is_for(cluster, &clusters)) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.elsewhere += 1;
+                    continue;
+                }
+                Err(refusal) => {
+                    let refused = FieldError::new(CLUSTERS, refusal);
+                    self.refused.push(refused.within(&format!("task[{at}]"), name.as_deref()));
+                }
+            }
             if let Some(name) = &name
                 && let Some(first) = seen.insert(name.clone(), at)
             {
@@ -112,6 +131,17 @@ impl TaskFile {
                 }
             }
         }
+    }
+}
+
+/// Whether what names these clusters is for this one.
+fn is_for(cluster: &str, clusters: &Value) -> Result<bool, FieldRefusal> {
+    let names = clusters.as_array().and_then(|names| names.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+    match names.filter(|names| !names.is_empty() && !names.contains(&"")) {
+        None => Err(wrong_type(clusters, "a list of names")),
+        // A guess would make tasks run in two places, or in none.
+        Some(_) if cluster.is_empty() => Err(FieldRefusal::ClusterUnnamed),
+        Some(names) => Ok(names.contains(&cluster)),
     }
 }
 

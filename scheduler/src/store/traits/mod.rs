@@ -2,6 +2,7 @@
 
 mod cluster;
 mod definitions;
+mod discovery;
 mod dispatch;
 mod executors;
 mod housekeeping;
@@ -15,6 +16,7 @@ mod xxljob;
 
 pub use cluster::*;
 pub use definitions::*;
+pub use discovery::*;
 pub use dispatch::*;
 pub use executors::*;
 pub use housekeeping::*;

@@ -11,6 +11,8 @@ pub enum AnnouncedBy {
     Registry,
     /// A person, once.
     Fixed,
+    /// Nacos, where it is an instance of a service.
+    Nacos,
 }
 
 impl AnnouncedBy {
@@ -20,6 +22,7 @@ impl AnnouncedBy {
         match self {
             Self::Registry => "registry",
             Self::Fixed => "fixed",
+            Self::Nacos => "nacos",
         }
     }
 }
@@ -33,12 +36,15 @@ pub struct Announcement<'a> {
     pub key_id: &'a str,
     /// `http://host:port`, perhaps with a path; with the app, what it is known by.
     pub address: &'a str,
-    /// What it calls with, for people and for what differs between clients; empty when that is not known.
+    /// What it calls with, for people and for what differs between clients; empty when that is not known. Only what it says itself
+    /// replaces what is known.
     pub version: &'a str,
     /// Who says so.
     pub by: AnnouncedBy,
     /// Until when that counts, cluster ms; 0 until it is withdrawn.
     pub until: i64,
+    /// What is known of it, as tags; nothing where the announcement does not tell.
+    pub tags: Option<&'a [String]>,
 }
 
 /// A plain executor that is announced.
@@ -58,7 +64,7 @@ pub struct Announced {
     pub heartbeat_at: i64,
 }
 
-/// Asked by `xxljob/` and `api/` for plain executors.
+/// Asked by `xxljob/`, `discovery/` and `api/` for plain executors.
 #[async_trait]
 pub trait PlainExecutorStore: Send + Sync {
     /// Notes that an executor is there, and alive by the database's clock, if it says so itself. `now` is cluster time, ms.

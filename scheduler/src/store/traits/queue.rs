@@ -14,6 +14,16 @@ pub struct Share {
     pub total: u32,
 }
 
+impl Share {
+    /// Whether what has this id is in this part of all, where rows have no bucket. Ids that are made one after the other end in the
+    /// same bits.
+    #[must_use]
+    pub fn has(self, id: i64) -> bool {
+        let spread = (id.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % u64::from(self.total.max(1));
+        spread == u64::from(self.index)
+    }
+}
+
 /// When rows to claim are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueRange {

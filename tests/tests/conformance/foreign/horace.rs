@@ -22,7 +22,7 @@ async fn everything_is_read_and_becomes_tasks() {
     assert_eq!(read, expected);
     let options = HoraceOptions { source: "old".to_owned(), zone: ZONE, tenants: Vec::new() };
     let document = document(&read, &options).unwrap();
-    let file = TaskFile::read(&document.task_file(), &TaskSpec::default());
+    let file = TaskFile::read(&document.task_file(), &TaskSpec::default(), "");
     assert_eq!((file.refused, file.entries.len(), document.apps.len(), document.tenants.len()), (vec![], 100, 6, 3));
     let known: BTreeSet<(&str, &str)> = COLUMNS.iter().map(|column| (column.table, column.name)).collect();
     for (table, column) in columns_of(&database).await {

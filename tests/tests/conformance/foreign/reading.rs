@@ -46,7 +46,7 @@ fn a_hundred_tasks_show_themselves_as_the_jobs_that_they_were() {
     for release in Release::ALL {
         let rows = rows(release);
         let document = document(&rows, &options()).unwrap();
-        let file = TaskFile::read(&document.task_file(), &TaskSpec::default());
+        let file = TaskFile::read(&document.task_file(), &TaskSpec::default(), "");
         assert_eq!(file.refused, [], "{release:?}");
         assert_eq!(file.entries.len(), 100);
         for job in &rows.jobs {

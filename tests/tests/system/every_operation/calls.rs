@@ -1,5 +1,6 @@
 //! A right call of every operation, about things that are made for it and used up by it.
 
+use carillon_protocol::sign::sha256_hex;
 use carillon_tests::api::{id_of, whole_calendar};
 use carillon_tests::people::FIRST_PASSWORD;
 use carillon_tests::{Api, App, Executor, World, now_ms};
@@ -196,7 +197,16 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
         "export_tasks" | "read_audit_chain" | "list_upcoming_fires" | "forecast_fires" => {
             Call { query: format!("tenant={tenant}"), ..Call::default() }
         }
-        "list_nodes" | "list_settings" | "list_silences" => Call::default(),
+        "list_nodes" | "list_settings" | "list_silences" | "list_clusters" => Call::default(),
+        "redeem_sign_in" => {
+            let (code, verifier) = (fresh("code"), fresh("verifier"));
+            let hash = |text: &str| sha256_hex(text.as_bytes());
+            let (user, over) = (place.user(api).await, now_ms() + 600_000);
+            let (id, challenge) = (hash(&code), hash(&verifier));
+            let kept = format!("INSERT INTO sign_in_code VALUES ('{id}', {user}, 'far', '{challenge}', {over})");
+            world.database.execute(&kept).await;
+            with(Call::default(), json!({ "code": code, "verifier": verifier }))
+        }
         "resume_cluster" => {
             let from = NEXT.fetch_add(1, Ordering::Relaxed);
             let held = format!("INSERT INTO silence VALUES ({from}, {from} + 1, 1, 'a test', '')");
@@ -228,9 +238,14 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
         "drop_window" => about(&[&tenant, &place.window(api).await]),
 
         "create_app" => with(Call::default(), json!({ "tenant": tenant, "name": fresh("app") })),
-        "show_app" | "list_keys" => about(&[&place.app_id]),
+        "show_app" | "list_keys" | "show_discovery" => about(&[&place.app_id]),
         "edit_app" => with(about(&[&place.app_id]), json!({ "description": fresh("about") })),
         "delete_app" => about(&[&place.app(api).await]),
+        "put_discovery" => {
+            let port = NEXT.fetch_add(1, Ordering::Relaxed);
+            let spec = json!({ "addresses": [format!("http://127.0.0.1:{port}")], "nacos": null });
+            with(about(&[&place.app_id]), spec)
+        }
         "create_key" => with(about(&[&place.app_id]), json!({ "note": "second" })),
         "rotate_keys" => with(about(&[&place.app(api).await]), json!({ "overlap_ms": 60_000 })),
         "revoke_key" => about(&[&place.key(api).await]),

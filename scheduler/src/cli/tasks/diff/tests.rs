@@ -22,7 +22,7 @@ fn reads_as_a_diff() {
         { "field": "params", "before": "{\n  \"a\": 1,\n  \"b\": 2\n}", "after": "{\n  \"a\": 1,\n  \"b\": 3\n}" },
     ]);
     let answer = json!({
-        "dry_run": true, "created": 1, "changed": 1, "unchanged": 12,
+        "dry_run": true, "created": 1, "changed": 1, "unchanged": 12, "elsewhere": 3,
         "tasks": [task("nightly-report", "create", &json!([])), task("hourly", "change", &changes)],
     });
     let expected = "\
@@ -38,6 +38,7 @@ fn reads_as_a_diff() {
       +   \"b\": 3
       … 1 equal line
 = 12 unchanged
+= 3 for other clusters
 dry run: nothing was changed
 ";
     assert_eq!(shown(answer), expected);

@@ -3,7 +3,7 @@ use serde_json::json;
 
 fn read(file: Value) -> TaskFile {
     let Value::Object(file) = file else { panic!("an object is needed") };
-    TaskFile::read(&file, &TaskSpec::default())
+    TaskFile::read(&file, &TaskSpec::default(), "shanghai")
 }
 
 fn refused(file: Value) -> Vec<String> {
@@ -22,6 +22,34 @@ fn entries_inherit_tenant_and_app() {
     let [first, second] = &file.entries[..] else { panic!("two entries") };
     assert_eq!((first.started, &first.pause_note), (true, &None));
     assert_eq!((second.started, second.pause_note.as_deref()), (false, Some("moving")));
+}
+
+#[test]
+fn entries_for_other_clusters_are_left_out() {
+    let file = json!({ "version": 1, "tenant": "retail", "app": "orders", "clusters": ["beijing", "shanghai"], "task": [
+        { "name": "a", "handler": "h" },
+        { "name": "b", "handler": "h", "clusters": ["beijing"] },
+        { "name": "b", "handler": "h", "clusters": ["shanghai"] },
+        { "name": "c", "handler": 7, "clusters": ["Shanghai"] },
+    ]});
+    let here = read(file.clone());
+    assert_eq!((here.refused, here.elsewhere), (Vec::new(), 2));
+    let names: Vec<_> = here.entries.iter().map(|entry| (entry.at, entry.full_name())).collect();
+    assert_eq!(names, [(0, "retail/orders/a".to_owned()), (2, "retail/orders/b".to_owned())]);
+    let Value::Object(file) = file else { panic!("an object") };
+    let unnamed = TaskFile::read(&file, &TaskSpec::default(), "");
+    let refused: Vec<_> = unnamed.refused.iter().map(|refused| refused.field.as_str()).collect();
+    let clusters = [0, 1, 2, 3].map(|at| format!("task[{at}].clusters"));
+    assert!(clusters.iter().all(|field| refused.contains(&field.as_str())), "{refused:?}");
+    for bad in [json!("beijing"), json!([]), json!([7]), json!([""]), json!(null)] {
+        let task = json!({ "name": "a", "handler": "h", "clusters": bad });
+        let got = refused_of(&task);
+        assert!(got.len() == 1 && got[0].contains("task[0].clusters: retail/orders/a: a list of names"), "{got:?}");
+    }
+}
+
+fn refused_of(task: &Value) -> Vec<String> {
+    refused(json!({ "version": 1, "tenant": "retail", "app": "orders", "task": [task] }))
 }
 
 #[test]
@@ -79,7 +107,7 @@ fn what_is_written_reads_as_the_same() {
         let defaults = TaskSpec { time_zone: "Asia/Shanghai".to_owned(), ..TaskSpec::default() };
         let file = json!({ "version": 1, "task": [entry.to_fields()] });
         let Value::Object(file) = file else { panic!("an object is needed") };
-        assert_eq!(TaskFile::read(&file, &defaults), TaskFile { entries: vec![entry], ..TaskFile::default() });
+        assert_eq!(TaskFile::read(&file, &defaults, ""), TaskFile { entries: vec![entry], ..TaskFile::default() });
     }
 }
 

@@ -41,7 +41,7 @@ fn options(groups: &[&str]) -> ImportOptions {
 /// The document, whose tasks are a task file that is allowed.
 fn made(read: &ForeignXxlJob, groups: &[&str]) -> ImportDocument {
     let document = document(read, &options(groups)).unwrap();
-    let file = TaskFile::read(&document.task_file(), &TaskSpec::default());
+    let file = TaskFile::read(&document.task_file(), &TaskSpec::default(), "");
     assert_eq!(file.refused, []);
     assert_eq!(file.entries.len(), document.tasks.len());
     assert!(file.entries.iter().all(|entry| !entry.started), "the switch starts them");
