@@ -8,8 +8,8 @@ use crate::engine::Engine;
 use crate::store::SqlStore;
 use crate::workers::EngineParts;
 use crate::xxljob::{
-    Inquiry, InquiryParts, InquirySettings, JobNumbers, Reports, Sender, SenderSettings, SenderThread, SentRuns,
-    StandIn, StandInParts, Vouching, VouchingParts,
+    Inquiry, InquiryParts, InquirySettings, JobNumbers, Reports, Scripts, Sender, SenderSettings, SenderThread,
+    SentRuns, StandIn, StandInParts, Vouching, VouchingParts,
 };
 use anyhow::Context;
 use std::sync::Arc;
@@ -44,6 +44,7 @@ impl PlainWire {
             key_store: store.clone(),
             addresses: addresses.clone(),
             numbers: JobNumbers::new(store.clone()),
+            scripts: Scripts::new(store.clone()),
             clock: Arc::clone(clock),
             sent: sent.clone(),
             reports: Arc::clone(&reports),

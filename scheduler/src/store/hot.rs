@@ -4,8 +4,8 @@ use super::SqlStore;
 use super::template::{Template, Text as _};
 use super::{
     attempts, backfills, calendars, claiming, cluster, dispatching, executors, housekeeping, keys, links, logs,
-    origins, outbox, outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, skips, statistics,
-    xxljob,
+    origins, outbox, outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, scripts, skips,
+    statistics, xxljob,
 };
 
 impl SqlStore {
@@ -45,6 +45,7 @@ fn templates() -> impl Iterator<Item = &'static &'static Template> {
         revoked_runs::STATEMENTS,
         revoking::STATEMENTS,
         rules::STATEMENTS,
+        scripts::STATEMENTS,
         skips::STATEMENTS,
         statistics::STATEMENTS,
         xxljob::STATEMENTS,

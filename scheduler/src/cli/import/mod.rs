@@ -11,6 +11,7 @@ mod here;
 mod people;
 mod plan;
 mod report;
+mod scripts;
 mod source;
 mod switch;
 mod undo;
@@ -51,6 +52,9 @@ pub struct XxlJobArgs {
     /// Only this group, by the app name of its executors; can be given several times.
     #[arg(long = "group", value_name = "APPNAME")]
     groups: Vec<String>,
+    /// Bring scripts (GLUE) along with their versions, and allow them in the apps that have any.
+    #[arg(long)]
+    with_scripts: bool,
     /// How it is done.
     #[command(flatten)]
     how: How,
@@ -76,13 +80,13 @@ pub struct HoraceArgs {
 impl Import {
     /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
-        let (document, how) = match self {
-            Self::XxlJob(args) => (args.read().await?, args.how),
-            Self::Horace(args) => (args.read().await?, args.how),
+        let (document, how, with_scripts) = match self {
+            Self::XxlJob(args) => (args.read().await?, args.how, args.with_scripts),
+            Self::Horace(args) => (args.read().await?, args.how, false),
             Self::Switch(args) => return switch::run(client, &args).await,
             Self::Undo(args) => return undo::run(client, &args).await,
         };
-        let report = apply::run(&client.node, document, &how).await?;
+        let report = apply::run(&client.node, document, &how, with_scripts).await?;
         print(&match client.output {
             Output::Json => json(&serde_json::to_value(&report)?)?,
             Output::Table => report.text(),
@@ -97,6 +101,7 @@ impl XxlJobArgs {
             tenant: self.tenant.clone(),
             zone: self.source.time_zone,
             groups: self.groups.clone(),
+            with_scripts: self.with_scripts,
         };
         let mut database = self.source.connect().await?;
         let mut snapshot = database.snapshot().await?;

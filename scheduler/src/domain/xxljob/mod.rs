@@ -23,6 +23,7 @@ mod glue;
 mod job;
 mod mapping;
 mod naming;
+mod script;
 mod text;
 mod words;
 
@@ -33,5 +34,6 @@ pub use library::Library;
 pub use mapping::{TaskExtra, job_of, spec_of, spec_onto, starts};
 pub use naming::beside_a_namesake;
 pub use number::Number;
+pub use script::{GlueType, REMARK_CHARS_MAX, Script, check_script};
 pub use text::{instant_of, interval_of, seconds_of};
 pub use words::{BEAN, GLUE_TYPES};

@@ -10,6 +10,7 @@ mod outcome;
 mod plain_executors;
 mod pregenerate;
 mod queue;
+mod scripts;
 mod statistics;
 mod xxljob;
 
@@ -23,6 +24,7 @@ pub use outcome::*;
 pub use plain_executors::*;
 pub use pregenerate::*;
 pub use queue::*;
+pub use scripts::*;
 pub use statistics::*;
 pub use xxljob::*;
 
