@@ -5,7 +5,7 @@
 //! collation). A step that has been released is never changed; the next one is added. Every
 //! step can be run again after a crash in its middle (MariaDB commits each DDL statement).
 
-use schema::{Additions, Tables};
+use schema::{Additions, Tables, TablesAndColumns};
 use sea_orm_migration::prelude::*;
 use std::sync::OnceLock;
 
@@ -32,6 +32,7 @@ mod m0017_xxljob;
 mod m0018_origins;
 mod m0019_xxljob_admin;
 mod m0020_discovery;
+mod m0021_scripts;
 mod schema;
 
 /// Steps, oldest first.
@@ -83,6 +84,11 @@ impl MigratorTrait for Migrator {
             Box::new(Tables { name: "m0018_origins", tables: m0018_origins::TABLES }),
             Box::new(Tables { name: "m0019_xxljob_admin", tables: m0019_xxljob_admin::TABLES }),
             Box::new(Tables { name: "m0020_discovery", tables: m0020_discovery::TABLES }),
+            Box::new(TablesAndColumns {
+                name: "m0021_scripts",
+                tables: m0021_scripts::TABLES,
+                columns: m0021_scripts::COLUMNS,
+            }),
         ];
         steps.extend(FURTHER.get().into_iter().flat_map(|further| further()));
         steps

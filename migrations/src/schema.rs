@@ -136,6 +136,36 @@ impl MigrationTrait for Additions {
     }
 }
 
+/// A step that makes tables, and adds columns with defaults to others: nodes of earlier releases go on meanwhile.
+#[derive(Debug)]
+pub struct TablesAndColumns {
+    /// Under which the database notes that it is done.
+    pub name: &'static str,
+    /// What it makes.
+    pub tables: &'static [Table],
+    /// What it adds: of each table only that.
+    pub columns: &'static [Table],
+}
+
+impl MigrationName for TablesAndColumns {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for TablesAndColumns {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for table in self.tables {
+            table.create(manager).await?;
+        }
+        for table in self.columns {
+            table.extend(manager).await?;
+        }
+        Ok(())
+    }
+}
+
 /// A step that adds to tables and drops indexes: earlier releases can't go on beside it.
 #[derive(Debug, Clone, Copy)]
 pub struct Rework {

@@ -12,7 +12,7 @@ use crate::domain::task::TaskSpec;
 use crate::domain::{LogId, Reason, TaskId};
 use crate::engine::Engine;
 use crate::store::{
-    Activity, DefinitionStore, JobWords, NewTask, PausedTask, Result, SqlStore, Store, TaskChange, TaskView, Unsent,
+    Activity, Beside, DefinitionStore, NewTask, PausedTask, Result, SqlStore, Store, TaskChange, TaskView, Unsent,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -42,9 +42,9 @@ pub fn change_of(before: TaskView, spec: TaskSpec, activity: Activity) -> TaskCh
 impl TaskDefinitions<SqlStore> {
     /// The same, whose next change also writes what is kept of tasks beside their definitions.
     #[must_use]
-    pub fn noting_words(&self, notes: Vec<AuditNote>, words: Vec<JobWords>) -> Self {
+    pub fn noting_beside(&self, notes: Vec<AuditNote>, beside: Beside) -> Self {
         let (engine, wake, came_to) = (self.engine.clone(), self.wake.clone(), self.came_to.clone());
-        Self { engine, store: self.store.noting_words(notes, words), wake, came_to }
+        Self { engine, store: self.store.noting_beside(notes, beside), wake, came_to }
     }
 }
 

@@ -30,6 +30,7 @@ pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &
         description: String::new(),
         max_concurrent: 0,
         sign_method: None,
+        scripts: false,
         revision: 1,
         created_at: 1,
     };

@@ -2,7 +2,7 @@
 
 use super::input::{Page, Query, etag, given, if_match, limit, parse_optional_id, refuse_stale};
 use super::keys::{CreatedKey, known_here, new_key};
-use super::operation::{Operation, delete, get, patch, post};
+use super::operation::{Operation, delete, get, patch, post, put};
 use super::problem::Problem;
 use super::targets::find_app;
 use super::tenants::{check_description, check_name};
@@ -44,6 +44,15 @@ pub fn operations() -> Vec<Operation> {
         .changes::<AppPatch>()
         .answers::<App>(200, "The app")
         .to(edit),
+        put("/apps/{id}/scripts", Action::AllowScripts, P::ScriptsAllow, "Allow an app's tasks to be scripts, or forbid it")
+            .says(
+                "Whoever may write a script has it run as the user that the executors run as. Where scripts are forbidden, none is \
+                 written, and runs of tasks that are scripts fail with the reason `scripts_not_allowed`.",
+            )
+            .if_match()
+            .body::<AllowedScripts>()
+            .answers::<App>(200, "The app")
+            .to(allow_scripts),
         delete("/apps/{id}", Action::DeleteApp, P::AppsDelete, "Delete an app that has no task, with its keys")
             .answers_nothing("Deleted")
             .to(remove),
@@ -97,6 +106,14 @@ struct AppPatch {
     sign_method: Option<String>,
 }
 
+/// Whether an app's tasks may be scripts.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AllowedScripts {
+    /// Whether they may.
+    allowed: bool,
+}
+
 /// An app.
 #[derive(Serialize, ToSchema)]
 struct App {
@@ -113,6 +130,8 @@ struct App {
     /// How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses.
     #[schema(value_type = RequiredSignMethod)]
     sign_method: String,
+    /// Whether its tasks may be scripts.
+    scripts: bool,
     /// Increases with every change.
     revision: i64,
     /// Epoch ms.
@@ -136,6 +155,7 @@ impl From<AppView> for App {
             description: app.description,
             max_concurrent: app.max_concurrent,
             sign_method: method_word(app.sign_method),
+            scripts: app.scripts,
             revision: app.revision,
             created_at: app.created_at,
         }
@@ -167,6 +187,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
         description,
         max_concurrent: 0,
         sign_method: None,
+        scripts: false,
         revision: 1,
         created_at: now,
     };
@@ -207,10 +228,33 @@ async fn edit(
         revision: before.revision + 1,
         ..before.clone()
     };
-    let change = (audited(&before), audited(&after));
-    let note = api.note(&caller, Action::EditApp, before.tenant_id, target(&before), change);
-    api.store.noting(vec![note]).edit_app(&before, &after).await?;
-    known_here(&api).await;
+    write(&api, &caller, Action::EditApp, (&before, after)).await
+}
+
+async fn allow_scripts(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let AllowedScripts { allowed } = body::json(payload).await?;
+    let before = find_app(&api, &caller, Permission::ScriptsAllow, &id).await?;
+    refuse_stale(if_match(&request)?, before.revision)?;
+    let after = AppView { scripts: allowed, revision: before.revision + 1, ..before.clone() };
+    write(&api, &caller, Action::AllowScripts, (&before, after)).await
+}
+
+async fn write(
+    api: &Api,
+    caller: &Caller,
+    action: Action,
+    (before, after): (&AppView, AppView),
+) -> Result<HttpResponse, Problem> {
+    let change = (audited(before), audited(&after));
+    let note = api.note(caller, action, before.tenant_id, target(before), change);
+    api.store.noting(vec![note]).edit_app(before, &after).await?;
+    known_here(api).await;
     Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(App::from(after)))
 }
 
@@ -240,12 +284,13 @@ fn target(app: &AppView) -> Target {
 }
 
 fn audited(app: &AppView) -> Option<String> {
-    let AppView { name, description, max_concurrent, sign_method, .. } = app;
+    let AppView { name, description, max_concurrent, sign_method, scripts, .. } = app;
     let said = serde_json::json!({
         "name": name,
         "description": description,
         "max_concurrent": max_concurrent,
         "sign_method": method_word(*sign_method),
+        "scripts": scripts,
     });
     serde_json::to_string(&said).ok()
 }

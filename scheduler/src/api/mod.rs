@@ -47,6 +47,7 @@ mod refusal;
 mod roles;
 mod runs;
 mod schedules;
+mod scripts;
 mod security_headers;
 mod settings;
 mod short_cache;
@@ -133,6 +134,7 @@ fn operations() -> Vec<Operation> {
         roles::operations(),
         runs::operations(),
         schedules::operations(),
+        scripts::operations(),
         skips::operations(),
         settings::operations(),
         sign_on::operations(),

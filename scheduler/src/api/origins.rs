@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::import::{JOB_NUMBER_MAX, is_origin};
 use crate::domain::{Action, AppId, FieldError, FieldRefusal, Permission, TenantId};
-use crate::store::{ALARM_EMAIL_CHARS_MAX, AUTHOR_CHARS_MAX, JobWords, ORIGINS_MAX, TaskOrigin, TenantView};
+use crate::store::{ALARM_EMAIL_CHARS_MAX, AUTHOR_CHARS_MAX, Beside, JobWords, ORIGINS_MAX, TaskOrigin, TenantView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -130,7 +130,8 @@ async fn set(
     let target = Target { kind: "tenant", id: id.to_string(), name };
     let after = serde_json::json!({ "tasks": origins.len(), "first": origins.first().map(|first| &first.origin) });
     let note = api.note(&caller, Action::SetOrigins, id, target, (None, Some(after.to_string())));
-    api.store.noting_words(vec![note], words).set_origins(id, &origins, &numbers).await?;
+    let beside = Beside { words, ..Beside::default() };
+    api.store.noting_beside(vec![note], beside).set_origins(id, &origins, &numbers).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 

@@ -209,7 +209,7 @@ fn request(outgoing: &OutgoingRun) -> Request<'_> {
         tenant_id: task.tenant_id,
         app_id: task.app_id,
         task_id: task.id,
-        handler: &task.spec.handler,
+        handler: task.handler(),
         tags: &task.tags,
         // A row that was written as the parent of shards has them.
         routing: if run.is_parent() { Routing::Sharding } else { task.spec.routing },

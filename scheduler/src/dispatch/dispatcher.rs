@@ -389,7 +389,7 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
             let until = failure::waits_for_executor_until(&task.spec, &run);
             if reason == Reason::NoExecutor && run.status == Status::Queued && now < until {
                 let fleet = self.registry.fleet(run.tenant_id, run.app_id, now);
-                if fleet.is_some_and(|fleet| self.lists.of(&fleet, &task.spec.handler, &task.tags).is_ok()) {
+                if fleet.is_some_and(|fleet| self.lists.of(&fleet, task.handler(), &task.tags).is_ok()) {
                     // It has come since, and will not be announced again.
                     waiting.push((now + self.settings.lead_ms + LOOK_AGAIN_MS, run));
                     continue;

@@ -109,6 +109,13 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
         if let Some(change) = self.rests(run, task, now) {
             return Some(change);
         }
+        if task.script != 0 && !self.rules.now().allows_scripts(task.app_id) {
+            let message = "the task is a script, and its app does not allow scripts".to_owned();
+            return Some(Transition {
+                message,
+                ..Transition::after_failure(task, run, Reason::ScriptsNotAllowed, now)
+            });
+        }
         let wait = task.spec.wait_timeout_ms;
         if wait > 0 && run.status == Status::Queued && now > run.due_time.saturating_add(wait) {
             let message = format!("it could not start within {wait} ms");

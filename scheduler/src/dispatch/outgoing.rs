@@ -55,7 +55,7 @@ pub struct UnroutedRun {
 impl UnroutedRun {
     /// A run that has been refused often enough.
     pub fn refused(outgoing: OutgoingRun) -> Self {
-        let (handler, refused) = (outgoing.task.spec.handler.clone(), outgoing.refused_by.len());
+        let (handler, refused) = (outgoing.task.handler().to_owned(), outgoing.refused_by.len());
         Self { outgoing, why: NoExecutor::AllRefused { handler, refused } }
     }
 
@@ -86,7 +86,7 @@ pub fn item(outgoing: &OutgoingRun, accept_until: i64) -> DispatchItem {
         attempt: run.attempt,
         task: task.id.0,
         task_name: task.spec.name.clone(),
-        handler: task.spec.handler.clone(),
+        handler: task.handler().to_owned(),
         params: run.params.clone().unwrap_or_else(|| task.spec.params.clone()),
         fire_time: run.fire_time,
         due_time: run.due_time,

@@ -62,7 +62,8 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
                 cluster_time_us: self.clock.now_us(),
                 items: outgoing_runs.iter().map(|outgoing| item(outgoing, accept_until(outgoing))).collect(),
             };
-            match self.transport.dispatch(&executor, &message).await {
+            let scripts: Vec<i64> = outgoing_runs.iter().map(|outgoing| outgoing.task.script).collect();
+            match self.transport.dispatch(&executor, &message, &scripts).await {
                 Ok(ack) => return self.sort_out(&executor, outgoing_runs, &ack),
                 // Once it may have arrived, a later refusal says nothing about the first message.
                 Err(error) if may_have_arrived || matches!(error, SendError::Unknown(_)) => {

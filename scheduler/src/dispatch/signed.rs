@@ -169,7 +169,7 @@ fn is_page_of(page: &OutputPage, asked: &ReadOutput) -> bool {
 
 #[async_trait]
 impl<C: Carrier> Transport for SignedTransport<C> {
-    async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError> {
+    async fn dispatch(&self, to: &Executor, message: &Dispatch, _: &[i64]) -> Result<DispatchAck, SendError> {
         let ack: DispatchAck = self.call(to, "/dispatch", message).await?;
         if ack.outcomes.len() == message.items.len() {
             Ok(ack)

@@ -35,8 +35,9 @@ pub enum Presence {
 /// The engine's way to executors.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// Dispatches runs; idempotent per (log, attempt).
-    async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError>;
+    /// Dispatches runs; idempotent per (log, attempt). `scripts` are the versions of the scripts that the runs are, in their
+    /// order, 0 for a call of a handler; only plain executors are given others.
+    async fn dispatch(&self, to: &Executor, message: &Dispatch, scripts: &[i64]) -> Result<DispatchAck, SendError>;
     /// Revokes runs; `again` when they may have been revoked there before, also by another node.
     async fn cancel(&self, to: &Executor, message: &Cancel, again: bool) -> Result<CancelAck, SendError>;
     /// Asks which tasks an executor is busy with, and whether it is there at all.

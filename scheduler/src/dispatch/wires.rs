@@ -23,8 +23,8 @@ impl Wires {
 
 #[async_trait]
 impl Transport for Wires {
-    async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError> {
-        self.to(to.plain).dispatch(to, message).await
+    async fn dispatch(&self, to: &Executor, message: &Dispatch, scripts: &[i64]) -> Result<DispatchAck, SendError> {
+        self.to(to.plain).dispatch(to, message, scripts).await
     }
 
     async fn cancel(&self, to: &Executor, message: &Cancel, again: bool) -> Result<CancelAck, SendError> {

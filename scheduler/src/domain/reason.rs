@@ -64,10 +64,12 @@ pub enum Reason {
     TenantLimit,
     /// It may have run before the database was restored from a backup, and an operator had it skipped.
     Restored,
+    /// The task is a script, and its app does not allow scripts.
+    ScriptsNotAllowed,
 }
 
 /// Every reason with its word.
-pub const REASONS: [(Reason, &str); 30] = [
+pub const REASONS: [(Reason, &str); 31] = [
     (Reason::None, ""),
     (Reason::HandlerFailed, "handler_failed"),
     (Reason::HandlerFailedForGood, "handler_failed_for_good"),
@@ -98,6 +100,7 @@ pub const REASONS: [(Reason, &str); 30] = [
     (Reason::AppLimit, "app_limit"),
     (Reason::TenantLimit, "tenant_limit"),
     (Reason::Restored, "restored"),
+    (Reason::ScriptsNotAllowed, "scripts_not_allowed"),
 ];
 
 impl Reason {

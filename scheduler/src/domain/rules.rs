@@ -4,7 +4,7 @@ use super::quota::Quotas;
 use super::silence::{self, Silence};
 use super::{AppId, TenantId, WindowId};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use utoipa::ToSchema;
 
 /// What a maintenance window does to runs that are due in it.
@@ -55,6 +55,8 @@ pub struct Rules {
     pub version: i64,
     /// Runs at once at most, by app.
     pub apps: HashMap<AppId, i32>,
+    /// Apps whose tasks may be scripts.
+    pub scripts: HashSet<AppId>,
     /// Quotas of tenants that have any.
     pub tenants: HashMap<TenantId, Quotas>,
     /// Windows that have not ended, by tenant.
@@ -89,6 +91,12 @@ impl Rules {
     #[must_use]
     pub fn fires_per_minute(&self, tenant_id: TenantId) -> Option<i32> {
         self.tenants.get(&tenant_id).map(|quotas| quotas.max_fires_per_minute).filter(|most| *most > 0)
+    }
+
+    /// Whether tasks of the app may be scripts.
+    #[must_use]
+    pub fn allows_scripts(&self, app_id: AppId) -> bool {
+        self.scripts.contains(&app_id)
     }
 
     /// Whether runs of the app are bounded beyond their task.

@@ -6,11 +6,11 @@ use crate::cluster::Clock;
 use crate::discovery::{Discovery, DiscoveryParts, Nacos, NacosSettings};
 use crate::dispatch::{Carrier, TaskCache};
 use crate::engine::Engine;
-use crate::store::{JobNumberStore, KeyStore, PlainExecutorStore, SqlStore, Store};
+use crate::store::{JobNumberStore, KeyStore, PlainExecutorStore, ScriptStore, SqlStore, Store};
 use crate::workers::{EngineParts, PlainParts};
 use crate::xxljob::{
-    Inquiry, InquiryParts, InquirySettings, JobNumbers, Reports, RunDoor, SentRuns, StandIn, StandInParts, Vouching,
-    VouchingParts,
+    Inquiry, InquiryParts, InquirySettings, JobNumbers, Reports, RunDoor, Scripts, SentRuns, StandIn, StandInParts,
+    Vouching, VouchingParts,
 };
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub struct PlainWire<S> {
     store: Arc<S>,
 }
 
-impl<S: Store + PlainExecutorStore + JobNumberStore + 'static> PlainWire<S> {
+impl<S: Store + PlainExecutorStore + JobNumberStore + ScriptStore + 'static> PlainWire<S> {
     /// Puts it together.
     pub fn over(ways: PlainWays<S>) -> Self {
         let PlainWays { door, carrier, keys, key_store, addresses, clock, store } = ways;
@@ -56,6 +56,7 @@ impl<S: Store + PlainExecutorStore + JobNumberStore + 'static> PlainWire<S> {
             key_store: Arc::clone(&key_store),
             addresses: addresses.clone(),
             numbers: JobNumbers::new(store.clone()),
+            scripts: Scripts::new(store.clone()),
             clock,
             sent: sent.clone(),
             reports: Arc::clone(&reports),

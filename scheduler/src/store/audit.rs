@@ -7,11 +7,12 @@ use super::conditions::Conditions;
 use super::dialect::Kind;
 use super::notes::Notes;
 use super::row::{FromRow, from_row};
+use super::scripts::write_scripts;
 use super::sql_store::Transaction;
 use super::statement::Sql;
 use super::values::to_json;
 use super::xxljob_words::write_words;
-use super::{JobWords, Result, SqlStore, StoreError, StoreErrorKind};
+use super::{Beside, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::audit::{AuditEntry, AuditNote, Chain};
 use crate::domain::{AccessScope, TenantId};
 use serde_json::json;
@@ -65,7 +66,10 @@ impl Transaction<'_> {
     pub(super) async fn commit(self) -> Result<()> {
         let (store, action) = (self.store, self.action());
         let Some(notes) = store.notes.open() else { return self.end().await };
-        write_words(&self, store.notes.open_words()).await?;
+        if let Some(beside) = store.notes.open_beside() {
+            write_words(&self, &beside.words).await?;
+            write_scripts(&self, &beside.scripts).await?;
+        }
         let Some(entry) = store.append_notes(&self, notes).await? else { return self.end().await };
         match self.end().await {
             Err(error) if error.kind() == StoreErrorKind::Unavailable => {
@@ -80,14 +84,14 @@ impl SqlStore {
     /// A store whose next commit writes these notes.
     #[must_use]
     pub fn noting(&self, notes: Vec<AuditNote>) -> Self {
-        self.noting_words(notes, Vec::new())
+        self.noting_beside(notes, Beside::default())
     }
 
     /// The same, and what is kept of tasks beside their definitions.
     #[must_use]
-    pub fn noting_words(&self, notes: Vec<AuditNote>, words: Vec<JobWords>) -> Self {
+    pub fn noting_beside(&self, notes: Vec<AuditNote>, beside: Beside) -> Self {
         let mut store = self.clone();
-        store.notes = Notes::new(notes, words);
+        store.notes = Notes::new(notes, beside);
         store
     }
 

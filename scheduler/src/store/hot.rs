@@ -4,8 +4,8 @@ use super::SqlStore;
 use super::template::{Template, Text as _};
 use super::{
     attempts, backfills, calendars, claiming, cluster, dispatching, executors, housekeeping, keys, links, logs,
-    old_runs, origins, outbox, outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, skips,
-    statistics, xxljob, xxljob_words,
+    old_runs, origins, outbox, outcome, permits, planning, rates, revoked_runs, revoking, rule_changes, rules, scripts,
+    skips, statistics, xxljob, xxljob_words,
 };
 
 impl SqlStore {
@@ -46,6 +46,7 @@ fn templates() -> impl Iterator<Item = &'static &'static Template> {
         revoked_runs::STATEMENTS,
         revoking::STATEMENTS,
         rules::STATEMENTS,
+        scripts::STATEMENTS,
         skips::STATEMENTS,
         statistics::STATEMENTS,
         xxljob::STATEMENTS,

@@ -178,6 +178,12 @@ impl KeyStore for SqlStore {
 }
 
 impl SqlStore {
+    /// Whether the app has a token that is valid at `now` (cluster ms): executors of xxl-job may come.
+    pub async fn has_token(&self, owner: Owner, now: i64) -> Result<bool> {
+        let tokens = app_key::Entity::find().filter(of_app(owner)).filter(valid(now));
+        self.at(LIST).any(tokens.filter(app_key::Column::Kind.eq(TOKEN))).await
+    }
+
     fn decrypted(&self, stored: Vec<SigningKey>) -> (Vec<SigningKey>, Vec<(String, EncryptionError)>) {
         let (mut keys, mut unreadable) = (Vec::with_capacity(stored.len()), Vec::new());
         for mut key in stored {

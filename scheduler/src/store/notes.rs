@@ -1,7 +1,7 @@
 //! What the next commit writes into the audit, and until when the change may begin.
 
-use super::JobWords;
 use super::error::{Result, StoreError, StoreErrorKind};
+use super::{JobWords, ScriptEdit};
 use crate::domain::audit::AuditNote;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,15 @@ use tokio::time::Instant;
 /// so longer than a server takes to end a transaction that was left alone, after which the change is made again.
 pub const CHANGE_BEGIN_MAX: Duration = Duration::from_secs(10);
 
+/// What a change of tasks writes beside their definitions.
+#[derive(Debug, Clone, Default)]
+pub struct Beside {
+    /// Words of portals.
+    pub words: Vec<JobWords>,
+    /// Scripts.
+    pub scripts: Vec<ScriptEdit>,
+}
+
 /// Notes that the next commit writes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Notes(Option<Arc<Pending>>);
@@ -20,17 +29,16 @@ pub(super) struct Notes(Option<Arc<Pending>>);
 #[derive(Debug)]
 struct Pending {
     notes: Vec<AuditNote>,
-    /// What is written of tasks besides.
-    words: Vec<JobWords>,
+    beside: Beside,
     /// When the change was first asked for.
     since: Instant,
     is_written: AtomicBool,
 }
 
 impl Notes {
-    pub fn new(notes: Vec<AuditNote>, words: Vec<JobWords>) -> Self {
+    pub fn new(notes: Vec<AuditNote>, beside: Beside) -> Self {
         let (since, is_written) = (Instant::now(), AtomicBool::new(false));
-        Self(Some(Arc::new(Pending { notes, words, since, is_written })))
+        Self(Some(Arc::new(Pending { notes, beside, since, is_written })))
     }
 
     /// What is still to be written.
@@ -38,9 +46,9 @@ impl Notes {
         self.pending().map(|pending| &pending.notes[..])
     }
 
-    /// What is still to be written of tasks.
-    pub fn open_words(&self) -> &[JobWords] {
-        self.pending().map_or(&[], |pending| &pending.words)
+    /// What is still to be written beside definitions.
+    pub fn open_beside(&self) -> Option<&Beside> {
+        self.pending().map(|pending| &pending.beside)
     }
 
     /// An error when the change is still to be made and must not begin any more.

@@ -20,7 +20,7 @@ pub const DISPATCHED_COLUMNS: &str = "l.id, l.version, l.tenant_id, l.app_id, l.
 
 /// Columns of a [`Task`], before those of its definition.
 pub const TASK_COLUMNS: &str =
-    "id, tenant_id, app_id, revision, next_fire_at, written_until, anchor_at, fires, turn, children, started";
+    "id, tenant_id, app_id, revision, next_fire_at, written_until, anchor_at, fires, turn, children, started, script";
 
 /// Columns of an [`Executor`].
 pub const EXECUTOR_COLUMNS: &str = "e.id, e.tenant_id, e.app_id, e.instance, e.address, e.tags, e.handlers, \
@@ -83,6 +83,7 @@ impl FromRow for Task {
             turn: column(row, "turn")?,
             has_children: children > 0,
             is_started: column(row, "started")?,
+            script: column(row, "script")?,
         })
     }
 }

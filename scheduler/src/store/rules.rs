@@ -32,8 +32,10 @@ impl RuleStore for SqlStore {
         let bounded = app::Entity::find().filter(app::Column::MaxConcurrent.gt(0));
         let apps: Vec<BoundedApp> = self.at(ACTION).all(bounded).await?;
         let apps = apps.into_iter().map(|app| (app.id, app.max_concurrent)).collect();
+        let allowing = app::Entity::find().filter(app::Column::Scripts.gt(0));
+        let scripts = self.at(ACTION).column(allowing, app::Column::Id).await?.into_iter().collect();
         let tenants = self.bounded_tenants(ACTION).await?;
-        let mut rules = Rules { version, apps, tenants, ..Rules::default() };
+        let mut rules = Rules { version, apps, scripts, tenants, ..Rules::default() };
         rules.silences = self.silences().await?;
         rules.changes = self.rule_changes(ACTION, now).await?;
         let windows = maintenance_window::Entity::find()

@@ -44,7 +44,7 @@ pub struct TaskFilter {
 }
 
 const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name AS tenant, a.name AS app, t.started, t.revision, t.next_fire_at, \
-     t.anchor_at, t.fires, t.failures_in_row, t.paused_at, t.pause_note, t.created_at, t.updated_at";
+     t.anchor_at, t.fires, t.failures_in_row, t.paused_at, t.pause_note, t.script, t.created_at, t.updated_at";
 
 /// What a list is called in errors.
 const LIST: &str = "list tasks";
@@ -185,6 +185,7 @@ from_row!(TaskView {
     fires,
     failures_in_row,
     paused_at,
+    script,
     created_at,
     updated_at,
 });

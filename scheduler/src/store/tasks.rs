@@ -5,6 +5,7 @@ use super::calendar_changes::calendar_version;
 use super::error::{Result, StoreError};
 use super::planning::fires_before;
 use super::revoking::Revocation;
+use super::scripts::forget_scripts;
 use super::sql_store::{SqlStore, Transaction, retrying};
 use super::statement::Sql;
 use super::task_columns::{SPEC_COLUMNS, markers, spec_list, spec_set, spec_values};
@@ -220,6 +221,7 @@ impl SqlStore {
         let tx = self.begin(ACTION).await?;
         self.drop_links(&tx, before.id).await?;
         forget_words(&tx, before.owner.tenant_id, before.id).await?;
+        forget_scripts(&tx, before.owner.tenant_id, before.id).await?;
         self.end_backfills(&tx, before.id, now).await?;
         let sql = sql!("DELETE FROM task WHERE id = {1} AND revision = {2} AND tenant_id = {3}");
         if tx.execute(&sql, [before.id.into(), before.revision.into(), before.owner.tenant_id.into()]).await? == 0 {

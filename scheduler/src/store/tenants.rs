@@ -56,6 +56,8 @@ pub struct AppView {
     pub max_concurrent: i32,
     /// How it demands that everything is signed; `None` leaves it to its executors.
     pub sign_method: Option<SignMethod>,
+    /// Whether its tasks may be scripts.
+    pub scripts: bool,
     /// Grows with every change.
     pub revision: i64,
     /// ms.
@@ -87,6 +89,7 @@ impl FromQueryResult for AppView {
             description: row.try_get(prefix, "description")?,
             max_concurrent: row.try_get(prefix, "max_concurrent")?,
             sign_method: SignMethod::parse(&row.try_get::<String>(prefix, "sign_method")?),
+            scripts: row.try_get::<i32>(prefix, "scripts")? != 0,
             revision: row.try_get(prefix, "revision")?,
             created_at: row.try_get(prefix, "created_at")?,
         })
@@ -183,6 +186,7 @@ impl SqlStore {
             description: Some(clean(&app.description)),
             max_concurrent: 0,
             sign_method: method_word(app.sign_method).to_owned(),
+            scripts: i32::from(app.scripts),
             revision: 1,
             created_at: app.created_at,
         };
@@ -234,6 +238,7 @@ impl SqlStore {
                 description: Set(Some(clean(&after.description))),
                 max_concurrent: Set(after.max_concurrent),
                 sign_method: Set(method_word(after.sign_method).to_owned()),
+                scripts: Set(i32::from(after.scripts)),
                 ..Default::default()
             })
             .col_expr(app::Column::Revision, next(app::Column::Revision))

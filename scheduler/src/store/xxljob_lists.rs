@@ -8,6 +8,7 @@ use super::task_views::views_with;
 use super::values::to_word;
 use super::{BATCH_MAX, JobNumberStore as _, Result, SqlStore, TaskView};
 use crate::domain::task::ParentOutcome;
+use crate::domain::xxljob::GlueType;
 use crate::domain::{AccessScope, AppId, Owner, TaskId, TenantId};
 use sea_orm::QueryResult;
 use std::collections::{BTreeMap, HashMap};
@@ -94,6 +95,12 @@ pub struct JobView {
     pub author: String,
     /// Where alarms went.
     pub alarm_email: String,
+    /// What its runs are.
+    pub glue_type: GlueType,
+    /// What the author of its script said of that.
+    pub glue_remark: String,
+    /// When its script was written, epoch ms; none where it has none.
+    pub glue_updated_at: Option<i64>,
     /// Numbers of the tasks that follow its success, of those within reach.
     pub children: Vec<i32>,
 }
@@ -104,6 +111,9 @@ struct Beside {
     group: i32,
     author: String,
     alarm_email: String,
+    glue_type: GlueType,
+    glue_remark: String,
+    glue_updated_at: Option<i64>,
 }
 
 from_row!(Beside {
@@ -111,6 +121,9 @@ from_row!(Beside {
     group: "job_group",
     author = or_default("author"),
     alarm_email = or_default("alarm_email"),
+    glue_type = or_default("glue_type"),
+    glue_remark = or_default("glue_remark"),
+    glue_updated_at,
 });
 
 impl SqlStore {
@@ -138,7 +151,7 @@ impl SqlStore {
     /// ones. What a later release wrote, and this one cannot read, is left out and reported.
     pub async fn jobs(&self, access_scope: &AccessScope, filter: &JobFilter) -> Result<(u64, Vec<JobView>)> {
         const JOINED: &str = "JOIN xxljob_task x ON x.task_id = t.id JOIN xxljob_app g ON g.app_id = t.app_id LEFT JOIN \
-             xxljob_words w ON w.task_id = t.id";
+             xxljob_words w ON w.task_id = t.id LEFT JOIN task_script s ON s.task_id = t.id AND s.version = t.script";
         self.number_apps(access_scope).await?;
         self.number_all_tasks(access_scope).await?;
         let wanted = |head: String| {
@@ -158,7 +171,10 @@ impl SqlStore {
             wanted
         };
         let total = self.counted(LIST_JOBS, wanted("SELECT COUNT(*) FROM (SELECT t.id FROM task t".to_owned())).await?;
-        let mut page = wanted(views_with(", x.number AS job_number, g.number AS job_group, w.author, w.alarm_email"));
+        let mut page = wanted(views_with(
+            ", x.number AS job_number, g.number AS job_group, w.author, w.alarm_email, s.glue_type, s.remark AS glue_remark, \
+             s.updated_at AS glue_updated_at",
+        ));
         let order = format!("ORDER BY x.number DESC LIMIT {{{}}} OFFSET", page.push(filter.limit));
         let at = page.push(filter.offset);
         let rows = self.fetch(LIST_JOBS, page.finish_as(self, &format!("{order} {{{at}}}"))).await?;
@@ -193,9 +209,10 @@ impl SqlStore {
         }
         let mut children = self.children_of(access_scope, &tasks).await?;
         let with_place = tasks.into_iter().zip(kept).filter(|(task, _)| !unreadable.contains(&task.id));
-        let job = |(task, Beside { number, group, author, alarm_email }): (TaskView, Beside)| {
+        let job = |(task, beside): (TaskView, Beside)| {
             let children = children.remove(&task.id).unwrap_or_default();
-            JobView { task, number, group, author, alarm_email, children }
+            let Beside { number, group, author, alarm_email, glue_type, glue_remark, glue_updated_at } = beside;
+            JobView { task, number, group, author, alarm_email, glue_type, glue_remark, glue_updated_at, children }
         };
         Ok(with_place.map(job).collect())
     }

@@ -70,7 +70,7 @@ impl StandIn {
         let runs: Vec<_> = open.iter().map(|row| row.run.clone()).collect();
         let tasks = self.parts.tasks.of(&runs).await.map_err(|error| SendError::NotDelivered(error.to_string()))?;
         let has_it =
-            |row: &&DispatchedRun| tasks.get(row.run.task_id).is_some_and(|task| task.spec.handler == item.handler);
+            |row: &&DispatchedRun| tasks.get(row.run.task_id).is_some_and(|task| task.handler() == item.handler);
         let meeting =
             |row: &DispatchedRun| Meeting { log: row.run.id, is_same_task: row.run.task_id == mine.run.task_id };
         Ok(open.iter().find(has_it).map(meeting))

@@ -5,16 +5,17 @@ use super::reports::{Report, Reports};
 use super::run_door::{Hold, PreparedRun, RunDoor};
 use super::sent_runs::{SentRun, SentRuns};
 use super::stops::Stops;
-use super::{Address, JobNumbers};
+use super::{Address, JobNumbers, Scripts};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
 use crate::dispatch::{Carrier, Presence, SendError, TaskCache, Transport, Uncarried};
-use crate::domain::xxljob::Library;
+use crate::domain::choice::Enumerated as _;
 use crate::domain::xxljob::said::{self, Load, Logged, Said};
 use crate::domain::xxljob::wire::{
     BEAT_BODY, BEAT_PATH, Block, IDLE_BEAT_PATH, JobBody, LOG_PATH, LogBody, RUN_PATH, Reply, RunBody, TOKEN_HEADER,
     bytes, timeout_s,
 };
+use crate::domain::xxljob::{GlueType, Library, Script};
 use crate::domain::{Executor, IdSource, Owner, TaskId};
 use crate::store::{ExecutorEnd, KeyStore, OutcomeStore, PlanStore};
 use async_trait::async_trait;
@@ -36,14 +37,14 @@ const LOG_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// An executor that does not answer by then is passed over by routings that ask first.
 const ASK_MAX: Duration = Duration::from_millis(500);
 
-/// The kind of a handler that is called by its name.
-const BEAN: &str = "BEAN";
-
 /// Stands in for plain executors.
 pub struct StandIn {
     pub(super) parts: StandInParts,
     pub(super) stops: Stops,
 }
+
+/// The version that a run is has been left behind by thirty others, or its task is deleted.
+struct ScriptGone;
 
 /// What it works with.
 pub struct StandInParts {
@@ -59,6 +60,8 @@ pub struct StandInParts {
     pub addresses: AddressRule,
     /// How executors know tasks and attempts.
     pub numbers: JobNumbers,
+    /// What runs are that call no handler.
+    pub scripts: Scripts,
     /// Cluster time.
     pub clock: Arc<dyn Clock>,
     /// What has been sent.
@@ -107,7 +110,7 @@ impl StandIn {
         })
     }
 
-    async fn send(&self, to: &Executor, item: &DispatchItem) -> Result<DispatchOutcome, SendError> {
+    async fn send(&self, to: &Executor, item: &DispatchItem, script: i64) -> Result<DispatchOutcome, SendError> {
         if self.now_ms() >= item.accept_until {
             return Ok(DispatchOutcome::TooLate);
         }
@@ -129,11 +132,19 @@ impl StandIn {
             |error: crate::store::StoreError| SendError::NotDelivered(format!("it has no number yet: {error}"));
         let job_id = self.parts.numbers.of_task(owner, TaskId(item.task)).await.map_err(unnumbered)?;
         let log_id = self.parts.numbers.of_attempt(owner, key, self.now_ms()).await.map_err(unnumbered)?;
+        let Ok(script) = self.script(owner, item, script).await? else { return Ok(DispatchOutcome::Other) };
+        // Until it is answered.
+        let _room = match &script {
+            Some(script) => self.parts.scripts.room(script).await,
+            None => None,
+        };
         let hold = Hold::default();
         let run = SentRun { executor_id: to.id, hold: hold.clone() };
         if !self.parts.sent.begin(key, run, self.parts.clock.now_us()) {
             return Ok(DispatchOutcome::Duplicate);
         }
+        let script = script.as_deref();
+        let glue_type = script.map_or(GlueType::Bean, |script| script.glue_type).word();
         let body = RunBody {
             job_id,
             executor_handler: &item.handler,
@@ -142,9 +153,9 @@ impl StandIn {
             executor_timeout: timeout_s(item.timeout_ms),
             log_id,
             log_date_time: IdSource::made_at(item.log),
-            glue_type: BEAN,
-            glue_source: "",
-            glue_updatetime: 0,
+            glue_type: &glue_type,
+            glue_source: script.map_or("", |script| &script.source),
+            glue_updatetime: script.map_or(0, |script| script.updated_at),
             broadcast_index: item.shard_index,
             broadcast_total: item.shard_total,
         };
@@ -159,6 +170,24 @@ impl StandIn {
                 Err(SendError::NotDelivered(detail))
             }
         }
+    }
+
+    /// The script that a run is; none if it is a call of a handler. No executor can be sent one that is no longer there.
+    async fn script(
+        &self,
+        owner: Owner,
+        item: &DispatchItem,
+        version: i64,
+    ) -> Result<Result<Option<Arc<Script>>, ScriptGone>, SendError> {
+        if version == 0 {
+            return Ok(Ok(None));
+        }
+        let found = self.parts.scripts.of(owner, TaskId(item.task), version).await;
+        let found = found.map_err(|error| SendError::NotDelivered(format!("its script cannot be read: {error}")))?;
+        if found.is_none() {
+            tracing::warn!(log = item.log, task = item.task, version, "the script of a run is no longer there");
+        }
+        Ok(found.map(Some).ok_or(ScriptGone))
     }
 
     /// What a reply to `/run` means.
@@ -245,8 +274,9 @@ pub(super) fn place_of(executor: &Executor) -> Place<'_> {
 
 #[async_trait]
 impl Transport for StandIn {
-    async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError> {
-        let sent = join_all(message.items.iter().map(|item| self.send(to, item))).await;
+    async fn dispatch(&self, to: &Executor, message: &Dispatch, scripts: &[i64]) -> Result<DispatchAck, SendError> {
+        let items = message.items.iter().zip(scripts);
+        let sent = join_all(items.map(|(item, script)| self.send(to, item, *script))).await;
         let outcomes: Result<Vec<DispatchOutcome>, SendError> = sent.into_iter().collect();
         Ok(DispatchAck { outcomes: outcomes? })
     }

@@ -43,6 +43,7 @@ async fn store(folder: &tempfile::TempDir) -> SqlStore {
         description: String::new(),
         max_concurrent: 0,
         sign_method: None,
+        scripts: false,
         revision: 1,
         created_at: 1,
     };

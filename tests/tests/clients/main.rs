@@ -30,6 +30,7 @@ macro_rules! clients {
 mod blocking;
 mod ends;
 mod runs;
+mod scripts;
 
 /// Refuses nothing and hides nothing.
 const JAVA: Library =

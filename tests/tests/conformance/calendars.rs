@@ -113,7 +113,7 @@ struct NoExecutors;
 
 #[async_trait]
 impl Transport for NoExecutors {
-    async fn dispatch(&self, _: &Executor, _: &Dispatch) -> Result<DispatchAck, SendError> {
+    async fn dispatch(&self, _: &Executor, _: &Dispatch, _: &[i64]) -> Result<DispatchAck, SendError> {
         Err(SendError::NotDelivered(String::new()))
     }
 

@@ -3,7 +3,7 @@
 use crate::fixture::{World, edit_to};
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{AccessScope, AppId, Owner, TenantId};
-use carillon::store::{GroupFilter, JobFilter, JobView, JobWords, SqlStore};
+use carillon::store::{Beside, GroupFilter, JobFilter, JobView, JobWords, SqlStore};
 use std::collections::BTreeSet;
 
 databases!(
@@ -116,6 +116,7 @@ async fn words_are_written_with_the_change(world: World, store: SqlStore) {
         author: author.to_owned(),
         alarm_email: format!("{author}@example.com"),
     };
+    let said_by = |author: &str| Beside { words: vec![words(author)], ..Beside::default() };
     let said = async || {
         let job = only(&store, &home, 1).await;
         (job.author, job.alarm_email)
@@ -123,12 +124,12 @@ async fn words_are_written_with_the_change(world: World, store: SqlStore) {
     assert_eq!(said().await, (String::new(), String::new()));
     for author in ["ann", "bob"] {
         let change = edit_to(&world.task(task.id).await, |spec| author.clone_into(&mut spec.params));
-        store.noting_words(Vec::new(), vec![words(author)]).change_task(&change, world.now).await.unwrap();
+        store.noting_beside(Vec::new(), said_by(author)).change_task(&change, world.now).await.unwrap();
         assert_eq!(said().await, (author.to_owned(), format!("{author}@example.com")));
     }
     // What is not changed is not said either.
     let outdated = edit_to(&task, |spec| spec.params.push('x'));
-    let refused = store.noting_words(Vec::new(), vec![words("eve")]).change_task(&outdated, world.now).await;
+    let refused = store.noting_beside(Vec::new(), said_by("eve")).change_task(&outdated, world.now).await;
     assert!(refused.is_err());
     assert_eq!(said().await.0, "bob");
     let author = JobFilter { author: Some("BO".to_owned()), limit: 1, ..JobFilter::default() };

@@ -136,6 +136,7 @@ mod permits;
 mod plain_executors;
 mod quotas;
 mod rules;
+mod scripts;
 mod windows;
 
 mod counting;

@@ -28,7 +28,8 @@ async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     store.set_quotas(tenant, None, &seven, world.now).await.unwrap();
     let filter = AppFilter { id: Some(world.owner.app_id), limit: 1, ..AppFilter::default() };
     let app = store.list_apps(&AccessScope::tenant(tenant), &filter).await.unwrap().remove(0);
-    store.edit_app(&app, &AppView { max_concurrent: 3, ..app.clone() }).await.unwrap();
+    assert!(!store.rules(world.now).await.unwrap().allows_scripts(app.id), "off until it is allowed");
+    store.edit_app(&app, &AppView { max_concurrent: 3, scripts: true, ..app.clone() }).await.unwrap();
     assert_eq!(store.edit_app(&app, &app).await.unwrap_err().kind(), StoreErrorKind::Conflict);
     let window = |id, starts_at, ends_at| MaintenanceWindow {
         id,
@@ -46,6 +47,7 @@ async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     assert!(rules.version >= clock, "the number of a change that was lost may come again");
     assert_eq!(rules.concurrent(world.owner.tenant_id), Some(7));
     assert_eq!(rules.apps.get(&world.owner.app_id), Some(&3));
+    assert!(rules.allows_scripts(world.owner.app_id));
     let found = rules.window_at(world.owner.tenant_id, world.now + 10).unwrap();
     assert_eq!((found.id, found.action, found.note.as_str()), (open.id, WindowAction::Postpone, "disks"));
     assert_eq!(store.windows(tenant, world.now, None, 50).await.unwrap().len(), 1);

@@ -29,7 +29,7 @@ struct Drops;
 
 #[async_trait]
 impl Transport for Drops {
-    async fn dispatch(&self, _: &Executor, _: &Dispatch) -> Result<DispatchAck, SendError> {
+    async fn dispatch(&self, _: &Executor, _: &Dispatch, _: &[i64]) -> Result<DispatchAck, SendError> {
         Err(nobody())
     }
 

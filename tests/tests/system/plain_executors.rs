@@ -20,6 +20,7 @@ mod asking;
 mod libraries;
 mod logs;
 mod refused;
+mod scripts;
 mod stops;
 
 const TOKEN: &str = "a-token-that-nobody-guesses";

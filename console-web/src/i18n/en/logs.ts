@@ -166,6 +166,7 @@ export default {
     task_limit: "task's limit",
     app_limit: "app's limit",
     tenant_limit: "tenant's limit",
+    scripts_not_allowed: "scripts not allowed",
     restored: "database restored",
   },
   advice: {
@@ -197,6 +198,7 @@ export default {
     task_limit: "Nothing: it starts when another run ends. If it waits too long, raise the task's limit.",
     app_limit: "Nothing: it starts when another run ends. If it waits too long, raise the app's limit.",
     tenant_limit: "Nothing: it starts when another run ends. If it waits too long, ask for a higher quota.",
+    scripts_not_allowed: "Allow scripts in the app (it needs scripts.allow), or make a handler of the script.",
     restored: "Find out whether the work was done before the restore. Run it again if not.",
   },
 } as const;

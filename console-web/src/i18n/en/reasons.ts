@@ -26,6 +26,7 @@ export default {
   over_quota: "The tenant's quota of fires per minute delays it, or had no slot for it in time.",
   task_limit: "The task's limit of runs at once is reached; it waits for its turn.",
   app_limit: "The app's limit of runs at once is reached; it waits for its turn.",
+  scripts_not_allowed: "The task is a script, and its app does not allow scripts; it was not sent.",
   restored: "It may have run before the database was restored from a backup, and an operator had it skipped.",
   tenant_limit: "The tenant's limit of runs at once is reached; it waits for its turn.",
 } as const;

@@ -169,6 +169,7 @@ const zh: Like<typeof en> = {
     task_limit: "任务并发上限",
     app_limit: "应用并发上限",
     tenant_limit: "租户并发上限",
+    scripts_not_allowed: "不允许脚本",
     restored: "数据库已恢复",
   },
   advice: {
@@ -200,6 +201,7 @@ const zh: Like<typeof en> = {
     task_limit: "无需处理：其他运行结束后即会开始。若等待过久，请调大任务的并发上限。",
     app_limit: "无需处理：其他运行结束后即会开始。若等待过久，请调大应用的并发上限。",
     tenant_limit: "无需处理：其他运行结束后即会开始。若等待过久，请申请更高的配额。",
+    scripts_not_allowed: "请在应用中允许脚本（需要 scripts.allow 权限），或将脚本改写为处理器。",
     restored: "请查明恢复之前工作是否已完成，若未完成则重新运行。",
   },
 };

@@ -8,8 +8,8 @@ use crate::auth::Caller;
 use crate::definitions::{NotRevoked, change_of};
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::task::TaskSpec;
-use crate::domain::{Action, Owner, Permission, TaskId};
-use crate::store::{Activity, JobWords, NewTask, TaskChange, TaskView, audited_task};
+use crate::domain::{Action, Owner, Permission, Reason, TaskId};
+use crate::store::{Activity, Beside, JobWords, NewTask, ScriptEdit, TaskChange, TaskView, audited_task};
 use serde_json::{Value, json};
 
 /// New definitions and changes of others that are made together, or not at all.
@@ -19,13 +19,13 @@ pub struct Changes<'a> {
     new: Vec<NewTask>,
     changed: Vec<TaskChange>,
     notes: Vec<AuditNote>,
-    words: Vec<JobWords>,
+    beside: Beside,
 }
 
 impl<'a> Changes<'a> {
     /// None yet.
     pub fn of(api: &'a Api, caller: &'a Caller) -> Self {
-        Self { api, caller, new: Vec::new(), changed: Vec::new(), notes: Vec::new(), words: Vec::new() }
+        Self { api, caller, new: Vec::new(), changed: Vec::new(), notes: Vec::new(), beside: Beside::default() }
     }
 
     /// A new task in an app (tenant, name) where the caller may create tasks; its definition is checked.
@@ -73,13 +73,26 @@ impl<'a> Changes<'a> {
             note.after = with_words(note.after.take(), &after);
         }
         if *before != after {
-            self.words.push(after);
+            self.beside.words.push(after);
         }
+    }
+
+    /// What becomes of the script of the task that was added last; `before` and `after` are what the audit keeps of it.
+    pub fn write_script(&mut self, edit: ScriptEdit, before: Option<Value>, after: Option<Value>) {
+        if let Some(note) = self.notes.last_mut() {
+            note.before = with_field(note.before.take(), "script", before.unwrap_or_default());
+            note.after = with_field(note.after.take(), "script", after.unwrap_or_default());
+        }
+        // Runs by hand of a task that is stopped go on, as at every edit.
+        if let Some(change) = self.changed.last_mut().filter(|change| change.before.id == edit.task_id) {
+            change.reason = Reason::TaskEdited;
+        }
+        self.beside.scripts.push(edit);
     }
 
     /// Makes them; answers what could not be revoked of each changed task, in their order.
     pub async fn make(self) -> Result<Vec<NotRevoked>, Problem> {
-        let definitions = self.api.definitions.noting_words(self.notes, self.words);
+        let definitions = self.api.definitions.noting_beside(self.notes, self.beside);
         Ok(definitions.apply(&self.new, &self.changed).await?)
     }
 
@@ -111,8 +124,12 @@ impl<'a> Changes<'a> {
 
 /// What the audit keeps of a task, with the words beside its definition.
 fn with_words(task: Option<String>, JobWords { author, alarm_email, .. }: &JobWords) -> Option<String> {
+    with_field(task, "xxl_job", json!({ "author": author, "alarm_email": alarm_email }))
+}
+
+fn with_field(task: Option<String>, name: &str, value: Value) -> Option<String> {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(&task?) else { return None };
-    fields.insert("xxl_job".to_owned(), json!({ "author": author, "alarm_email": alarm_email }));
+    fields.insert(name.to_owned(), value);
     Some(Value::Object(fields).to_string())
 }
 

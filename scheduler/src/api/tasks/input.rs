@@ -9,10 +9,11 @@ use crate::store::Activity;
 use serde_json::{Map, Value};
 
 /// Fields that a task returns and that cannot be written.
-pub const READ_ONLY: [&str; 10] = [
+pub const READ_ONLY: [&str; 11] = [
     "id",
     "state",
     "paused_at",
+    "script",
     "warnings",
     "next_fire_at",
     "written_until",

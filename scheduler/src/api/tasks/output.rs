@@ -26,6 +26,8 @@ pub struct Task {
     pause_note: Option<String>,
     /// When it was paused, epoch ms.
     paused_at: Option<i64>,
+    /// The version of the script that its runs are; 0 where they are calls of its handler.
+    script: i64,
     /// What is allowed, but may not be intended.
     warnings: Vec<TaskWarning>,
     /// Increases with every change.
@@ -69,6 +71,7 @@ impl Task {
             started: task.activity.started,
             pause_note: task.activity.pause_note.clone(),
             paused_at: (task.paused_at != 0).then_some(task.paused_at),
+            script: task.script,
             warnings: task.spec.warnings(task.activity.started),
             revision: task.revision,
             next_fire_at: (next_fire_at != NEVER).then_some(next_fire_at),

@@ -5,6 +5,7 @@ use super::here::{Tenant, text};
 use super::people;
 use super::plan::{Planned, parents, plan};
 use super::report::Report;
+use super::scripts;
 use crate::cli::node::{ApiRequest, Node};
 use crate::domain::import::{ImportDocument, Uncarried};
 use crate::domain::task::file::{TASKS_MAX, VERSION};
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::mem;
 
 /// Does what the document asks for, or says what would be done.
-pub async fn run(node: &Node, document: ImportDocument, how: &How) -> anyhow::Result<Report> {
+pub async fn run(node: &Node, document: ImportDocument, how: &How, with_scripts: bool) -> anyhow::Result<Report> {
     if document.tasks.len() > TASKS_MAX {
         let count = document.tasks.len();
         bail!("there are {count} tasks, and one import takes {TASKS_MAX}: import some at a time (--group, --tenant)");
@@ -29,6 +30,9 @@ pub async fn run(node: &Node, document: ImportDocument, how: &How) -> anyhow::Re
     let adopted = adopted(node, &document, &here).await?;
     let planned = plan(&document, &here, &adopted);
     tasks(node, &document, &planned, &mut here, &mut report).await?;
+    if with_scripts {
+        scripts::scripts(node, &document, &planned, &here, &mut report).await?;
+    }
     if !how.without_users {
         people::users(node, &document, &here, &mut report).await?;
     }

@@ -40,6 +40,8 @@ impl Both {
             tenant: args.tenant.clone(),
             zone: args.source.time_zone,
             groups: groups.to_vec(),
+            // Whether they came, the tasks here say.
+            with_scripts: true,
         };
         let mut database = args.source.connect().await?;
         let read = args.source.xxl_job(&mut database).await?;

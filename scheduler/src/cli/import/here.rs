@@ -3,7 +3,7 @@
 use crate::cli::node::{ApiRequest, Node};
 use anyhow::{Context, bail};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Most tasks of a tenant that are looked at.
 const TASKS_MAX: usize = 100_000;
@@ -15,6 +15,8 @@ pub struct Tenant {
     pub id: Option<String>,
     /// Ids of its apps by their names.
     pub apps: BTreeMap<String, String>,
+    /// Names of those whose tasks may be scripts.
+    pub script_apps: HashSet<String>,
     /// Its tasks by their ids.
     pub tasks: HashMap<String, Task>,
     /// Ids of imported tasks by their origins.
@@ -34,6 +36,8 @@ pub struct Task {
     pub is_used: bool,
     /// It is started.
     pub is_started: bool,
+    /// Its runs are a script.
+    pub is_script: bool,
     /// Nothing fires before this instant, epoch ms; 0 is none.
     pub valid_from: i64,
 }
@@ -52,6 +56,9 @@ impl Tenant {
         let mut here = Self { id: Some(text(&tenant, "id")?), ..Self::default() };
         for app in &apps {
             here.apps.insert(text(app, "name")?, text(app, "id")?);
+            if app["scripts"] == true {
+                here.script_apps.insert(text(app, "name")?);
+            }
         }
         for task in &tasks {
             let known = Task {
@@ -59,6 +66,7 @@ impl Tenant {
                 name: text(task, "name")?,
                 is_used: task["state"] != "stopped",
                 is_started: task["started"] == true,
+                is_script: task["script"].as_i64().unwrap_or(0) != 0,
                 valid_from: task["valid_from"].as_i64().unwrap_or(0),
             };
             here.tasks.insert(text(task, "id")?, known);

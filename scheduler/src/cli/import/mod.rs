@@ -12,6 +12,7 @@ mod old_runs;
 mod people;
 mod plan;
 mod report;
+mod scripts;
 mod source;
 mod switch;
 mod undo;
@@ -57,6 +58,9 @@ pub struct XxlJobArgs {
     /// Also bring runs of the last days over that have ended, 1 to 3,650; the tasks have to be imported.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3_650))]
     runs: Option<u16>,
+    /// Bring scripts (GLUE) along with their versions, and allow them in the apps that have any.
+    #[arg(long)]
+    with_scripts: bool,
     /// How it is done.
     #[command(flatten)]
     how: How,
@@ -84,7 +88,7 @@ impl Import {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let report = match self {
             Self::XxlJob(args) => args.run(&client.node).await?,
-            Self::Horace(args) => apply::run(&client.node, args.read().await?, &args.how).await?,
+            Self::Horace(args) => apply::run(&client.node, args.read().await?, &args.how, false).await?,
             Self::Switch(args) => return switch::run(client, &args).await,
             Self::Undo(args) => return undo::run(client, &args).await,
         };
@@ -97,7 +101,7 @@ impl Import {
 
 impl XxlJobArgs {
     async fn run(&self, node: &Node) -> anyhow::Result<Report> {
-        let mut report = apply::run(node, self.read().await?, &self.how).await?;
+        let mut report = apply::run(node, self.read().await?, &self.how, self.with_scripts).await?;
         if let Some(days) = self.runs.filter(|_| !self.how.dry_run) {
             report.runs = Some(old_runs::bring(node, &self.source, (&self.name, &self.tenant), days).await?);
         }
@@ -110,6 +114,7 @@ impl XxlJobArgs {
             tenant: self.tenant.clone(),
             zone: self.source.time_zone,
             groups: self.groups.clone(),
+            with_scripts: self.with_scripts,
         };
         let mut database = self.source.connect().await?;
         let read = self.source.xxl_job(&mut database).await?;

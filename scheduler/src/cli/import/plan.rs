@@ -86,11 +86,12 @@ pub fn plan(document: &ImportDocument, here: &BTreeMap<String, Tenant>, adopted:
         entry.insert("app".to_owned(), place.0.clone().into());
         entry.insert("name".to_owned(), place.1.clone().into());
         places.insert((tenant, app, name), place);
+        let is_whole = task.glue.is_none() || known.as_ref().is_some_and(|(_, known)| known.is_script);
         planned.push(Planned {
             origin: task.origin.clone(),
             number: task.number,
-            starts: task.starts,
-            may_start: task.uncarried.iter().all(|one| one.effect != Effect::Stops),
+            starts: task.starts && is_whole,
+            may_start: is_whole && task.uncarried.iter().all(|one| one.effect != Effect::Stops),
             is_used: known.as_ref().is_some_and(|(_, known)| known.is_used),
             id: known.map(|(id, _)| id),
             meets,

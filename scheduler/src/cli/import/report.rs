@@ -17,6 +17,8 @@ pub struct Report {
     pub apps: Vec<String>,
     /// Tasks.
     pub tasks: Tasks,
+    /// Tasks whose scripts were written: `tenant/app/name`.
+    pub scripts: Vec<String>,
     /// Users that are new.
     pub users: Vec<String>,
     /// Runs that have ended, if they were asked for.
@@ -90,6 +92,9 @@ impl Report {
         }
         for name in &self.tasks.changed {
             line(&mut out, &format!("~ task {}", escaped(name)));
+        }
+        for name in &self.scripts {
+            line(&mut out, &format!("~ script of task {}", escaped(name)));
         }
         for name in &self.tasks.in_use {
             line(&mut out, &format!("= task {} is started or paused here: left as it is", escaped(name)));

@@ -58,6 +58,9 @@ permissions! {
     TasksPause, "tasks.pause", Tenant, "Pause tasks";
     TasksRun, "tasks.run", Tenant, "Run tasks manually";
     TasksApply, "tasks.apply", Tenant, "Apply task files: create, edit, start, stop and pause tasks at once";
+    ScriptsRead, "scripts.read", Tenant, "Read scripts of tasks, and their earlier versions";
+    ScriptsEdit, "scripts.edit", Tenant, "Write scripts, and make tasks of scripts calls of a handler again";
+    ScriptsAllow, "scripts.allow", Tenant, "Allow an app's tasks to be scripts, or forbid it";
     BackfillsRead, "backfills.read", Tenant, "See backfills";
     BackfillsCreate, "backfills.create", Tenant, "Run past fires";
     BackfillsCancel, "backfills.cancel", Tenant, "Cancel backfills";

@@ -57,6 +57,12 @@ refusals! {
     TokenTaken "token_taken" 409
         "this token is in use elsewhere; choose another one"
         "Choose another token, or have one made."
+    ScriptsNotAllowed "scripts_not_allowed" { app: String } 409
+        "app `{app}` does not allow scripts; somebody with scripts.allow has to allow them first"
+        "Have them allowed (PUT /api/v1/apps/{id}/scripts), or make a handler of the script."
+    NoPlainExecutors "no_plain_executors" { app: String } 409
+        "app `{app}` has no token: only executors of xxl-job run scripts"
+        "Create a token for executors of xxl-job, or make a handler of the script."
     TooManySkips "too_many_skips" { most: i64 } 409
         "the task already has {most} cancelled future fires; stop or edit it instead"
         "Pause or edit the task, or add a calendar."

@@ -196,6 +196,7 @@ mod tests {
         let at = |id| executor(id, "http://a:1");
         check(&[], "h", &[], Err("no executor of the app is online"));
         check(&[at(1), at(2)], "other", &["gpu"], Err("2 online, but none has handler `other`"));
+        check(&[at(1)], "", &["gpu"], Err("1 online, but none is a plain one: no other runs scripts"));
         let text = "1 online with handler `h`, but none has the tags: all of [gpu]";
         check(&[at(1), Executor { handlers: ["g".to_owned()].into(), ..at(2) }], "h", &["gpu"], Err(text));
         let closed = [

@@ -61,6 +61,9 @@ impl fmt::Display for NoExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoneOnline => f.write_str("no executor of the app is online"),
+            Self::NoHandler { handler, online } if handler.is_empty() => {
+                write!(f, "{online} online, but none is a plain one: no other runs scripts")
+            }
             Self::NoHandler { handler, online } => {
                 write!(f, "{online} online, but none has handler `{handler}`")
             }

@@ -64,6 +64,8 @@ pub struct Task {
     pub has_children: bool,
     /// Whether it runs by itself: by its schedule, or after its parents.
     pub is_started: bool,
+    /// The version of the script that its runs are; 0 where they are calls of its handler.
+    pub script: i64,
 }
 
 impl Task {
@@ -99,6 +101,12 @@ impl Task {
         let tags = [tags, tags_any, tags_none].into_iter().flatten().map(|tag| tag.len() + size_of::<String>());
         // Tags stand in it twice; the rest of its texts, and what the schedule was read into, are short.
         size_of::<Self>() + REST_BYTES + texts + 2 * tags.sum::<usize>()
+    }
+
+    /// The handler that its runs call. A script calls none: plain executors alone, which tell no handlers, take such a run.
+    #[must_use]
+    pub fn handler(&self) -> &str {
+        if self.script == 0 { &self.spec.handler } else { "" }
     }
 
     /// Fires of the schedule that may still be written.
@@ -187,6 +195,7 @@ pub(crate) mod test {
             turn: 0,
             has_children: false,
             is_started: true,
+            script: 0,
         }
     }
 }

@@ -59,8 +59,8 @@ pub const COLUMNS: &[Column] = &[
     Column::new(INFO, "executor_fail_retry_count", "", Fate::Task(&["max_retries"]),
         "Up to 1,000; the next attempt comes after 10 s, not after up to 10 s. A run without any executor waits for one for ten \
          minutes (`no_executor_timeout_ms`) before it fails."),
-    Column::new(INFO, "glue_type", "", Fate::Kept("glue"), "Scripts are not run here: a task of a kind other than `BEAN` is not started."),
-    Column::new(INFO, "glue_source", "", Fate::Kept("glue"), "The version that runs, up to 60,000 bytes: in the document of the import (`--dry-run --output json`), to make a handler of."),
+    Column::new(INFO, "glue_type", "", Fate::Kept("glue"), "With `--with-scripts` the task is a script; without it, a task of a kind other than `BEAN` is not started."),
+    Column::new(INFO, "glue_source", "", Fate::Kept("glue"), "The version that runs, up to 60,000 bytes; without `--with-scripts` in the document of the import only (`--dry-run --output json`)."),
     Column::new(INFO, "glue_remark", "", Fate::Kept("glue"), "With its version."),
     Column::new(INFO, "glue_updatetime", "", Fate::Kept("glue"), "With its version."),
     Column::new(INFO, "child_jobid", "", Fate::Task(&["parents", "parent_rule"]),

@@ -25,6 +25,8 @@ pub struct ImportOptions {
     pub zone: Tz,
     /// Only these groups, by the name that executors announce; empty is all of them.
     pub groups: Vec<String>,
+    /// Whether jobs that are scripts become tasks that are scripts.
+    pub with_scripts: bool,
 }
 
 /// An app on its way into the document.
@@ -60,7 +62,7 @@ pub fn document(read: &ForeignXxlJob, options: &ImportOptions) -> Result<ImportD
             (format!("{} (job {}: {})", job.job_group, job.id, job.job_desc), "Give the job a group.");
         uncarried.push(Uncarried::differs("xxl_job_info.job_group", value, "there is no such group", remedy));
     }
-    let mut drafts = drafts(&read.jobs, &app_of_group, options.zone);
+    let mut drafts = drafts(&read.jobs, &app_of_group, options);
     let linked = drafts.iter_mut().map(|(id, draft)| {
         let Draft { job, app, spec, starts, uncarried } = draft;
         (*id, Linked { app, children: &job.child_jobid, spec, starts, uncarried })
@@ -150,12 +152,17 @@ fn apps(mut groups: Vec<&ForeignGroup>) -> (Vec<App>, BTreeMap<i64, String>) {
 }
 
 /// The tasks by the jobs' ids, each with a name of its own within its app.
-fn drafts<'a>(jobs: &'a [ForeignJob], app_of_group: &BTreeMap<i64, String>, zone: Tz) -> BTreeMap<i64, Draft<'a>> {
+fn drafts<'a>(
+    jobs: &'a [ForeignJob],
+    app_of_group: &BTreeMap<i64, String>,
+    options: &ImportOptions,
+) -> BTreeMap<i64, Draft<'a>> {
     let mut names: HashMap<&str, HashSet<String>> = HashMap::new();
     let mut drafts = BTreeMap::new();
     for job in jobs {
         let Some(app) = app_of_group.get(&job.job_group) else { continue };
-        let (mut spec, uncarried) = spec_of(job, zone);
+        let (mut spec, mut uncarried) = spec_of(job, options.zone);
+        uncarried.extend(glue::uncarried(job, options.with_scripts));
         let taken = names.entry(app).or_default();
         let name = unique_name(&spec.name, job.id, taken);
         // The whole text is kept where the name does not say it.

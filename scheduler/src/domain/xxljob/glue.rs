@@ -9,8 +9,8 @@ pub fn is_script(glue_type: &str) -> bool {
     !glue_type.is_empty() && glue_type != BEAN
 }
 
-/// What is to be said of a job's script.
-pub fn uncarried(job: &ForeignJob) -> Vec<Uncarried> {
+/// What is to be said of a job's script, which is brought along only where that is asked for.
+pub fn uncarried(job: &ForeignJob, with_scripts: bool) -> Vec<Uncarried> {
     let (kind, source) = (job.glue_type.as_str(), &job.glue_source);
     let mut said = Vec::new();
     if !is_script(kind) {
@@ -20,15 +20,19 @@ pub fn uncarried(job: &ForeignJob) -> Vec<Uncarried> {
         }
         return said;
     }
-    let why = if GLUE_TYPES.contains(&kind) {
-        "scripts are not run here: its text is in the document of the import, and nowhere else".to_owned()
-    } else {
-        format!("it is none of {}", GLUE_TYPES.join(", "))
-    };
-    said.push(Uncarried::stops("glue_type", kind, why, "Make a handler of it, and start the task."));
+    let remedy = "Make a handler of it, and start the task.";
+    if !GLUE_TYPES.contains(&kind) {
+        said.push(Uncarried::stops("glue_type", kind, format!("it is none of {}", GLUE_TYPES.join(", ")), remedy));
+    } else if !with_scripts {
+        let why = "scripts are brought along only with --with-scripts: its text is in the document of the import";
+        said.push(Uncarried::stops("glue_type", kind, why, remedy));
+    } else if source.trim().is_empty() {
+        said.push(Uncarried::stops("glue_source", source, "the script is empty", remedy));
+    }
     if source.len() > GLUE_BYTES_MAX {
-        let why = format!("it has more than {GLUE_BYTES_MAX} bytes, which the document of the import does not hold");
-        said.push(Uncarried::differs("glue_source", source, why, "Take it from the database."));
+        let why = format!("it has more than {GLUE_BYTES_MAX} bytes, which no script may have");
+        let remedy = "Shorten it, or make a handler of it, and start the task.";
+        said.push(Uncarried::stops("glue_source", source, why, remedy));
     }
     said
 }
@@ -63,6 +67,7 @@ pub fn of(job: &ForeignJob, history: &[&ForeignGlue], uncarried: &mut Vec<Uncarr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::import::Effect;
 
     fn script(source: &str) -> ForeignJob {
         let (glue_type, glue_source) = ("GLUE_SHELL".to_owned(), source.to_owned());
@@ -101,9 +106,22 @@ mod tests {
         let large = "x".repeat(GLUE_BYTES_MAX + 1);
         let (kept, uncarried) = sources(&script("now"), &[version(1, &large)]);
         assert_eq!((kept, uncarried.len()), (vec!["now".to_owned()], 1));
-        let said = super::uncarried(&script(&large));
+        let said = super::uncarried(&script(&large), true);
         assert!(
             said.iter().any(|one| one.field == "glue_source" && one.why.starts_with("it has more than 60000 bytes"))
         );
+    }
+
+    #[test]
+    fn a_script_comes_along_where_that_is_asked_for() {
+        let said = |job: &ForeignJob, with_scripts| -> Vec<(String, Effect)> {
+            uncarried(job, with_scripts).into_iter().map(|one| (one.field, one.effect)).collect()
+        };
+        let stops = |field: &str| vec![(field.to_owned(), Effect::Stops)];
+        assert_eq!(said(&script("echo"), true), []);
+        assert_eq!(said(&script("echo"), false), stops("glue_type"));
+        assert_eq!(said(&script(" "), true), stops("glue_source"));
+        let unknown = ForeignJob { glue_type: "GLUE_PERL".to_owned(), ..script("echo") };
+        assert_eq!(said(&unknown, true), stops("glue_type"));
     }
 }

@@ -66,7 +66,6 @@ pub fn spec_of(job: &ForeignJob, zone: Tz) -> (TaskSpec, Vec<Uncarried>) {
         spec.dst_gap = Gap::Skip;
         spec.dst_overlap = Overlap::Second;
     }
-    uncarried.extend(glue::uncarried(job));
     uncarried.extend(left_behind(job));
     (spec, uncarried)
 }

@@ -24,6 +24,7 @@ mod job;
 mod mapping;
 mod naming;
 mod old_runs;
+mod script;
 mod text;
 mod words;
 
@@ -35,5 +36,6 @@ pub use mapping::{TaskExtra, job_of, spec_of, spec_onto, starts};
 pub use naming::beside_a_namesake;
 pub use number::Number;
 pub use old_runs::OldRuns;
+pub use script::{GlueType, REMARK_CHARS_MAX, Script, check_script};
 pub use text::{instant_of, interval_of, seconds_of};
 pub use words::{BEAN, GLUE_TYPES};

@@ -13,6 +13,7 @@ pub struct Model {
     pub description: Option<String>,
     pub max_concurrent: i32,
     pub sign_method: String,
+    pub scripts: i32,
     pub revision: i64,
     pub created_at: i64,
 }

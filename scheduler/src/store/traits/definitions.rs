@@ -90,6 +90,8 @@ pub struct TaskView {
     pub failures_in_row: i32,
     /// When it was paused, ms, or 0.
     pub paused_at: i64,
+    /// The version of the script that its runs are; 0 where they are calls of its handler.
+    pub script: i64,
     /// ms.
     pub created_at: i64,
     /// ms.

@@ -11,6 +11,7 @@ mod outcome;
 mod plain_executors;
 mod pregenerate;
 mod queue;
+mod scripts;
 mod statistics;
 mod xxljob;
 
@@ -25,6 +26,7 @@ pub use outcome::*;
 pub use plain_executors::*;
 pub use pregenerate::*;
 pub use queue::*;
+pub use scripts::*;
 pub use statistics::*;
 pub use xxljob::*;
 

@@ -170,6 +170,7 @@ impl State {
             anchor_at: now,
             fires: 0,
             failures_in_row: 0,
+            script: 0,
             paused_at: if activity.pause_note.is_some() { now } else { 0 },
             activity,
             created_at: now,

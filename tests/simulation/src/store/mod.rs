@@ -22,6 +22,7 @@ mod plan;
 mod revoked_runs;
 mod rows;
 mod rules;
+mod scripts;
 mod seen;
 mod sim_admin;
 mod sim_store;

@@ -173,6 +173,7 @@ impl State {
             fires,
             turn: row.turn,
             has_children: self.has_children(id),
+            script: row.view.script,
         }
     }
 

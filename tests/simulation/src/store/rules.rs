@@ -9,7 +9,7 @@ use carillon::domain::rules::{MaintenanceWindow, RuleChange, Rules};
 use carillon::domain::silence::Silence;
 use carillon::domain::{AppId, LogId, Reason, Run, TenantId, WindowId};
 use carillon::store::{Result, RuleStore, StoreErrorKind};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 #[async_trait]
 impl RuleStore for ModelStore {
@@ -31,7 +31,9 @@ impl RuleStore for ModelStore {
                 windows.entry(window.tenant_id).or_default().push(window.clone());
             }
             let changes = state.rule_changes.iter().filter(|change| change.ends_at > now).copied().collect();
-            Ok(Rules { version: state.rule_version, apps, tenants, windows, silences, changes })
+            // No executor of a simulation runs scripts.
+            let scripts = HashSet::new();
+            Ok(Rules { version: state.rule_version, apps, scripts, tenants, windows, silences, changes })
         })
         .await
     }

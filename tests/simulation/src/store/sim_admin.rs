@@ -67,6 +67,7 @@ impl SimStore {
             description: String::new(),
             max_concurrent: 0,
             sign_method: None,
+            scripts: false,
             revision: 1,
             created_at: 1,
         };

@@ -15,6 +15,7 @@ use carillon::domain::routing::{Use, UseChange};
 use carillon::domain::rules::{RuleChange, Rules};
 use carillon::domain::silence::Silence;
 use carillon::domain::statistics::Grain;
+use carillon::domain::xxljob::Script;
 use carillon::domain::{
     BackfillId, CalendarId, Executor, ExecutorId, LogId, NodeId, Owner, Reason, Run, Task, TaskId, TenantId, Transition,
 };
@@ -24,8 +25,8 @@ use carillon::store::{
     ExecutorHeartbeat, ExecutorStore, Fence, FoundTasks, HeartbeatVerdict, HousekeepingStore, JobNumberStore,
     LeaseName, LeftOut, Member, MissedQuestion, NewTask, NodeHeartbeat, NodeInfo, NodeState, NumberedAttempt,
     OutboxRound, OutboxStore, OutcomeStore, Part, PermitStore, Place, PlainExecutorStore, PlanStore, Purged,
-    Registration, Result, RuleStore, RunDispatch, Share, SignedHeartbeat, Signer, SqlStore, StatisticsStore, Suspect,
-    Suspects, TaskChange, TaskView, UnclaimedEnd, Unsent, Writer,
+    Registration, Result, RuleStore, RunDispatch, ScriptStore, Share, SignedHeartbeat, Signer, SqlStore,
+    StatisticsStore, Suspect, Suspects, TaskChange, TaskView, UnclaimedEnd, Unsent, Writer,
 };
 use carillon_protocol::{Register, RunKey, RunResult};
 use std::collections::{HashMap, HashSet};
@@ -218,6 +219,9 @@ either! {
         ) -> i64;
         ask numbered_attempts(numbers: &[i64]) -> HashMap<i64, NumberedAttempt>;
         change forget_attempt_numbers(before: i64) -> u64;
+    }
+    ScriptStore {
+        ask scripts(wanted: &[(TaskId, i64, TenantId)]) -> HashMap<(TaskId, i64), Script>;
     }
     HousekeepingStore {
         ask retentions() -> Vec<i32>;

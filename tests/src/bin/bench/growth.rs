@@ -335,7 +335,7 @@ struct Nobody;
 
 #[async_trait]
 impl Transport for Nobody {
-    async fn dispatch(&self, _: &Executor, _: &Dispatch) -> std::result::Result<DispatchAck, SendError> {
+    async fn dispatch(&self, _: &Executor, _: &Dispatch, _: &[i64]) -> std::result::Result<DispatchAck, SendError> {
         Err(nobody())
     }
 

@@ -42,5 +42,11 @@ async fn connect(source: &XxlJob) -> ForeignDatabase {
 }
 
 fn options() -> ImportOptions {
-    ImportOptions { source: "old".to_owned(), tenant: "shop".to_owned(), zone: ZONE, groups: Vec::new() }
+    ImportOptions {
+        source: "old".to_owned(),
+        tenant: "shop".to_owned(),
+        zone: ZONE,
+        groups: Vec::new(),
+        with_scripts: false,
+    }
 }

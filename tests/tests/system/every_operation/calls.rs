@@ -159,6 +159,20 @@ impl TenantFixture {
         (task, upcoming["items"][1]["fire_time"].as_i64().unwrap())
     }
 
+    /// A task that is a script, in an app of its own.
+    async fn script(&self, api: &Api) -> i64 {
+        let name = fresh("app");
+        let app = made(api, "/apps", json!({ "tenant": self.tenant, "name": name })).await;
+        api.put(&format!("/apps/{app}/scripts"), json!({ "allowed": true })).await;
+        api.expect(201, Method::POST, &format!("/apps/{app}/keys"), Some(&json!({ "kind": "token" }))).await;
+        let mut body = self.new_task();
+        body["app"] = json!(name);
+        let task = made(api, "/tasks", body).await;
+        let script = json!({ "glue_type": "GLUE_SHELL", "source": "echo" });
+        api.put(&format!("/tasks/{task}/script"), script).await;
+        task
+    }
+
     fn new_task(&self) -> Value {
         json!({ "tenant": self.tenant, "app": self.app.name, "name": fresh("task"), "handler": "tick" })
     }
@@ -240,6 +254,7 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
         "create_app" => with(Call::default(), json!({ "tenant": tenant, "name": fresh("app") })),
         "show_app" | "list_keys" | "show_discovery" => about(&[&place.app_id]),
         "edit_app" => with(about(&[&place.app_id]), json!({ "description": fresh("about") })),
+        "allow_scripts" => with(about(&[&place.app_id]), json!({ "allowed": true })),
         "delete_app" => about(&[&place.app(api).await]),
         "put_discovery" => {
             let port = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -260,6 +275,12 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
         "create_task" => with(Call::default(), place.new_task()),
         "show_task" | "delete_task" | "start_task" | "stop_task" | "preview_task" | "show_task_graph"
         | "list_backfills" => about(&[&place.task(api).await]),
+        "show_script" | "list_script_versions" => about(&[&place.script(api).await]),
+        "show_script_version" => about(&[&place.script(api).await, &1]),
+        "put_script" => {
+            let script = json!({ "glue_type": "GLUE_PYTHON", "source": "print()" });
+            with(about(&[&place.script(api).await]), script)
+        }
         "explain_task" => Call { query: "at=03:00".to_owned(), ..about(&[&place.task(api).await]) },
         "edit_task" => with(about(&[&place.task(api).await]), json!({ "description": fresh("about") })),
         "replace_task" => {

@@ -6,24 +6,24 @@ use super::reply::{Refused, Reply};
 use super::visitor::Visitor;
 use super::{groups, jobs};
 use crate::api::Api;
+use crate::api::scripts::Wanted;
 use crate::api::tasks::{Changes, delete_task, refuse_past};
 use crate::definitions::NotRevoked;
 use crate::domain::access::Permission;
 use crate::domain::import::{Effect, Uncarried};
 use crate::domain::task::TaskSpec;
-use crate::domain::xxljob::{BEAN, ForeignJob, beside_a_namesake, spec_of, spec_onto};
+use crate::domain::xxljob::{ForeignJob, GLUE_TYPES, GlueType, beside_a_namesake, check_script, spec_of, spec_onto};
 use crate::domain::{Action, Owner, TaskId};
 use crate::store::{ALARM_EMAIL_CHARS_MAX, AUTHOR_CHARS_MAX, Activity, JobNumberStore as _, JobWords};
 
 /// Texts without which a job is refused.
-const REQUIRED: [&str; 6] =
-    ["jobDesc", "executorRouteStrategy", "glueType", "executorHandler", "executorBlockStrategy", "author"];
+const REQUIRED: [&str; 5] = ["jobDesc", "executorRouteStrategy", "glueType", "executorBlockStrategy", "author"];
 
 /// Makes a job, which is stopped; answers its number.
 pub async fn add(api: &Api, visitor: &Visitor, asked: &Asked) -> Result<Reply, Refused> {
     let needs = Permission::TasksCreate;
     visitor.scope(needs)?;
-    let job = read(asked)?;
+    let (job, glue_type) = read(asked)?;
     if !asked.has("scheduleType") && job.job_cron.as_deref().unwrap_or_default().trim().is_empty() {
         return Err(Refused::field("jobCron", "it is required"));
     }
@@ -37,6 +37,10 @@ pub async fn add(api: &Api, visitor: &Visitor, asked: &Asked) -> Result<Reply, R
     changes.create(id, place, spec.clone(), Activity::default()).await?;
     let before = JobWords { task_id: id, tenant_id: group.owner.tenant_id, ..JobWords::default() };
     changes.keep(&before, words(&job, &before));
+    let script = script_of(api, &job, glue_type)?;
+    if let Some(edit) = script.edit_of_new(api, &visitor.caller, (id, group.owner)).await? {
+        edit.add_to(&mut changes);
+    }
     let parent = Parent { number: None, app: &group.name, was: None, name: &spec.name, children: &[] };
     let notes = link(api, visitor, asked, &parent, &mut changes).await?;
     changes.make().await?;
@@ -48,7 +52,7 @@ pub async fn add(api: &Api, visitor: &Visitor, asked: &Asked) -> Result<Reply, R
 /// Changes a job as a whole: what is not said is empty, as there.
 pub async fn update(api: &Api, visitor: &Visitor, asked: &Asked) -> Result<Reply, Refused> {
     visitor.scope(Permission::TasksEdit)?;
-    let job = read(asked)?;
+    let (job, glue_type) = read(asked)?;
     if !asked.has("scheduleType") && !asked.has("jobCron") {
         return Err(Refused::field("jobCron", "it is required"));
     }
@@ -74,16 +78,42 @@ pub async fn update(api: &Api, visitor: &Visitor, asked: &Asked) -> Result<Reply
         author: view.author,
         alarm_email: view.alarm_email,
     };
+    // A script that is not said stays; no list shows it, so nobody can say it again.
+    let keeps_script = glue_type == view.glue_type && job.glue_source.trim().is_empty();
+    let edit =
+        if keeps_script { None } else { script_of(api, &job, glue_type)?.edit(api, &visitor.caller, &task).await? };
     let mut changes = Changes::of(api, &visitor.caller);
     let activity = task.activity.clone();
     changes.edit(Action::EditTask, task, spec.clone(), activity).await?;
     changes.keep(&before, words(&job, &before));
+    if let Some(edit) = edit {
+        edit.add_to(&mut changes);
+    }
     let number = Some(view.number);
     let parent = Parent { number, app: &app, was: Some(&was), name: &spec.name, children: &view.children };
     let mut notes = link(api, visitor, asked, &parent, &mut changes).await?;
     for not_revoked in changes.make().await? {
         notes.extend(unreachable(&not_revoked));
     }
+    Ok(Reply::done().noting(&notes))
+}
+
+/// Writes the script of a job that is one already.
+pub async fn save_script(api: &Api, visitor: &Visitor, asked: &Asked) -> Result<Reply, Refused> {
+    let view = jobs::find(api, visitor, Permission::ScriptsEdit, "id", asked.id()?).await?;
+    if !view.glue_type.is_script() {
+        return Err(Refused::field("id", format!("job {} calls a handler: name a glueType by an update", view.number)));
+    }
+    let job = asked.job()?;
+    let task = view.task;
+    let Some(edit) = script_of(api, &job, view.glue_type)?.edit(api, &visitor.caller, &task).await? else {
+        return Ok(Reply::done());
+    };
+    let mut changes = Changes::of(api, &visitor.caller);
+    let (spec, activity) = (task.spec.clone(), task.activity.clone());
+    changes.edit(Action::PutScript, task, spec, activity).await?;
+    edit.add_to(&mut changes);
+    let notes: Vec<String> = changes.make().await?.iter().flat_map(unreachable).collect();
     Ok(Reply::done().noting(&notes))
 }
 
@@ -103,8 +133,22 @@ pub fn unreachable(not_revoked: &NotRevoked) -> Vec<String> {
     vec![format!("executors could not be asked about these runs, which may still start: {}", unreachable.join(", "))]
 }
 
-/// The job that is described, if nothing is missing that a job needs.
-fn read(asked: &Asked) -> Result<ForeignJob, Refused> {
+/// The script that a job is to be.
+fn script_of(api: &Api, job: &ForeignJob, glue_type: GlueType) -> Result<Wanted, Refused> {
+    let mut source = job.glue_source.clone();
+    if glue_type == GlueType::GlueShell {
+        // Forms end lines so, and `bash` does not know it. There it is left out, too.
+        source.retain(|letter| letter != '\r');
+    }
+    let wrong = check_script(glue_type, &source, &job.glue_remark);
+    if let Some(wrong) = wrong.first() {
+        return Err(Refused::field(&camel(&format!("glue_{}", wrong.field)), wrong.message()));
+    }
+    Ok(Wanted { glue_type, source, remark: job.glue_remark.clone(), updated_at: api.engine.clock.now_ms() })
+}
+
+/// The job that is described, and what it is, if nothing is missing that a job needs.
+fn read(asked: &Asked) -> Result<(ForeignJob, GlueType), Refused> {
     let job = asked.job()?;
     if asked.number("jobGroup")?.is_none() {
         return Err(Refused::field("jobGroup", "it is required"));
@@ -114,8 +158,10 @@ fn read(asked: &Asked) -> Result<ForeignJob, Refused> {
             return Err(Refused::field(name, "it is required"));
         }
     }
-    if job.glue_type.trim() != BEAN {
-        return Err(Refused::field("glueType", format!("only {BEAN} is allowed: scripts are not run here")));
+    let none = || Refused::field("glueType", format!("it is none of {}", GLUE_TYPES.join(", ")));
+    let glue_type = GlueType::parse(&job.glue_type).ok_or_else(none)?;
+    if !glue_type.is_script() && job.executor_handler.trim().is_empty() {
+        return Err(Refused::field("executorHandler", "it is required"));
     }
     for (name, text, most) in
         [("author", &job.author, AUTHOR_CHARS_MAX), ("alarmEmail", &job.alarm_email, ALARM_EMAIL_CHARS_MAX)]
@@ -124,7 +170,7 @@ fn read(asked: &Asked) -> Result<ForeignJob, Refused> {
             return Err(Refused::field(name, format!("at most {most} characters are allowed")));
         }
     }
-    Ok(job)
+    Ok((job, glue_type))
 }
 
 /// Nothing of a job is left out or changed here: an import would report it, a script would not look.
@@ -203,7 +249,12 @@ mod tests {
             assert!(read_with(name, json!(" ")).contains(&format!("{name}: it is required")), "{name}");
         }
         assert!(read_with("jobGroup", json!("")).contains("jobGroup: it is required"));
-        assert!(read_with("glueType", json!("GLUE_SHELL")).contains("glueType: only BEAN"));
+        assert!(read_with("executorHandler", json!(" ")).contains("executorHandler: it is required"));
+        assert!(read_with("glueType", json!("GLUE_RUBY")).contains("glueType: it is none of BEAN, GLUE_GROOVY"));
+        let mut script = job();
+        script["glueType"] = json!("GLUE_SHELL");
+        script["executorHandler"] = json!("");
+        assert_eq!(read(&Asked::of(script)).unwrap().1, GlueType::GlueShell, "a script calls no handler");
         assert!(read_with("author", json!("x".repeat(65))).contains("author: at most 64"));
         assert!(read_with("alarmEmail", json!("x".repeat(256))).contains("alarmEmail: at most 255"));
     }

@@ -6,6 +6,7 @@ use super::reply::{Paging, Refused, Reply};
 use super::visitor::Visitor;
 use crate::api::Api;
 use crate::domain::access::Permission;
+use crate::domain::choice::Enumerated as _;
 use crate::domain::task::NEVER;
 use crate::domain::xxljob::{ForeignJob, TaskExtra, job_of};
 use crate::store::{JobFilter, JobView};
@@ -109,6 +110,9 @@ fn job(view: &JobView, next: i64) -> ForeignJob {
         created_at: Some(view.task.created_at),
         updated_at: Some(view.task.updated_at),
         next_fire_at: if next == NEVER { 0 } else { next },
+        glue_type: view.glue_type.word(),
+        glue_remark: view.glue_remark.clone(),
+        glue_updated_at: view.glue_updated_at,
         ..TaskExtra::default()
     };
     job_of(&view.task.spec, &extra)

@@ -48,6 +48,8 @@ enum Endpoint {
     Add,
     /// Another definition.
     Update,
+    /// Another version of a script.
+    SaveScript,
     /// No task any more.
     Remove,
     /// It fires by itself.
@@ -61,7 +63,6 @@ enum Endpoint {
 }
 
 const APPS: &str = "apps are made, described and deleted in the console, or by `carillon apps`: they have keys, too";
-const SCRIPTS: &str = "scripts (GLUE) are not run here: make a handler of it";
 const USERS: &str = "users, their roles and passwords are managed in the console, or by `carillon users`";
 const RUNS: &str = "cancel a run, read its log and its retention in the console, or by `carillon logs`";
 const CHARTS: &str = "statistics are in the console, under /metrics, and by `carillon statistics`";
@@ -92,7 +93,7 @@ const ENDPOINTS: [(&str, Endpoint, Option<Dialect>); 40] = [
     ("/joblog/logDetailCat", Endpoint::Elsewhere(RUNS), None),
     ("/joblog/logKill", Endpoint::Elsewhere(RUNS), None),
     ("/joblog/clearLog", Endpoint::Elsewhere(RUNS), None),
-    ("/jobcode/save", Endpoint::Elsewhere(SCRIPTS), None),
+    ("/jobcode/save", Endpoint::SaveScript, None),
     ("/user/pageList", Endpoint::Elsewhere(USERS), None),
     ("/user/add", Endpoint::Elsewhere(USERS), Some(Dialect::Content)),
     ("/user/insert", Endpoint::Elsewhere(USERS), Some(Dialect::Data)),
@@ -122,7 +123,9 @@ impl Endpoint {
             | Self::PageRuns
             | Self::NextFires
             | Self::Elsewhere(_) => true,
-            Self::Add | Self::Update | Self::Remove | Self::Start | Self::Stop | Self::Trigger => false,
+            Self::Add | Self::Update | Self::SaveScript | Self::Remove | Self::Start | Self::Stop | Self::Trigger => {
+                false
+            }
         }
     }
 
@@ -142,6 +145,7 @@ impl Endpoint {
             Self::NextFires => starts::next_fires(api, visitor, asked).await,
             Self::Add => edits::add(api, visitor, asked).await,
             Self::Update => edits::update(api, visitor, asked).await,
+            Self::SaveScript => edits::save_script(api, visitor, asked).await,
             Self::Remove => edits::remove(api, visitor, asked).await,
             Self::Start => starts::start(api, visitor, asked).await,
             Self::Stop => starts::stop(api, visitor, asked).await,

@@ -116,6 +116,7 @@ fn document_of(first: ForeignJob) -> ImportDocument {
         tenant: "shop".to_owned(),
         zone: Tz::Asia__Shanghai,
         groups: Vec::new(),
+        with_scripts: true,
     };
     document(&read, &options).unwrap()
 }

@@ -35,7 +35,13 @@ fn read(groups: Vec<ForeignGroup>, jobs: Vec<ForeignJob>) -> ForeignXxlJob {
 
 fn options(groups: &[&str]) -> ImportOptions {
     let groups = groups.iter().map(ToString::to_string).collect();
-    ImportOptions { source: "old".to_owned(), tenant: "shop".to_owned(), zone: Tz::Asia__Shanghai, groups }
+    ImportOptions {
+        source: "old".to_owned(),
+        tenant: "shop".to_owned(),
+        zone: Tz::Asia__Shanghai,
+        groups,
+        with_scripts: false,
+    }
 }
 
 /// The document, whose tasks are a task file that is allowed.
