@@ -99,7 +99,7 @@ it("takes the token that executors have already, but none that is published", as
   await page.getByRole("button", { name: door.open_it }).click();
   const form = dialog(page, token.create_title);
   await form.getByText(token.theirs, { exact: true }).click();
-  const field = form.getByLabel(token.secret, { exact: true });
+  const field = page.getByLabel(token.secret, { exact: true });
   await field.fill("default_token");
   await form.getByRole("button", { name: en.common.create }).click();
   await wrong(field).filter({ hasText: /16/ }).waitFor();

@@ -37,7 +37,8 @@ export function Commands({ tenant, source, app, isEmpty }: Properties) {
           <Step n={2} text={t(`commands.take.${kind}`)} command={take} />
           {move !== undefined && (
             <li>
-              {t("commands.door")} {may("apps.read", { tenant }) && <Link to={link("/apps", { tenant })}>{t("commands.to_apps")}</Link>}
+              <div>{t("commands.door")}</div>
+              {may("apps.read", { tenant }) && <Link to={link("/apps", { tenant })}>{t("commands.to_apps")}</Link>}
             </li>
           )}
           {move === undefined ? <li>{t("commands.by_hand")}</li> : <Step n={4} text={t("commands.move")} command={move} />}

@@ -74,9 +74,10 @@ function Addresses({ executors }: { executors: readonly Schema<"Executor">[] }) 
   return (
     <Flex vertical gap={2}>
       {executors.slice(0, SHOWN).map(({ id, address, tenant, app, version }) => (
-        <span key={id}>
-          <Link to={link("/executors", { tenant, app, executor: id })}>{address}</Link> <span className="soft">{t(`library.${libraryOf(version)}`)}</span>
-        </span>
+        <Flex key={id} gap="small" wrap>
+          <Link to={link("/executors", { tenant, app, executor: id })}>{address}</Link>
+          <span className="soft">{t(`library.${libraryOf(version)}`)}</span>
+        </Flex>
       ))}
       {executors.length > SHOWN && <span className="soft">{t("executors.more", { n: executors.length - SHOWN })}</span>}
     </Flex>
