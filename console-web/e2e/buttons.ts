@@ -118,7 +118,15 @@ function ofEngine({ app, executor }: About): Offering[] {
         offer(keys.create, "keys.create", "app"),
         offer(keys.rotate, "keys.rotate", "app"),
         offer(keys.revoke, "keys.revoke", "app"),
+        offer(en.xxljob.door.title, "keys.read", "app", "heading"),
+        offer(en.xxljob.door.open_it, "keys.create", "app"),
       ],
+    },
+    {
+      address: "/imports?tenant=demo",
+      title: `${en.common.pages.imports} · demo`,
+      needs: "tasks.read",
+      offers: [offer(en.imports.groups.title, "tasks.read", "tenant", "heading")],
     },
     {
       address: `/executors?tenant=demo&executor=${executor}`,

@@ -128,7 +128,19 @@ export function rooms(t: Texts): Record<string, Room> {
     executors: (page, look) =>
       opened(page, page.locator("#content tbody").getByRole("link").first(), () => look("executor"), (drawer) => opened(page, button(drawer, executors.executors.disable), () => look("disable"))),
     apps: buttons(executors.apps.create),
-    app: buttons(common.edit, executors.keys.create, executors.keys.rotate, executors.keys.revoke, executors.apps.delete),
+    app: buttons(common.edit, executors.keys.create, executors.keys.rotate, executors.keys.revoke, t.xxljob.door.open_it, executors.apps.delete),
+    "app-xxl-job": (page, look) =>
+      opened(page, button(page, t.xxljob.door.another), () => look("token"), async (form) => {
+        await form.getByText(t.xxljob.token.theirs, { exact: true }).click();
+        await look("token, theirs");
+      }),
+    imports: async (page, look) => {
+      await page.getByRole("button", { name: `${t.imports.groups.choose}: bells` }).click();
+      await page.getByRole("heading", { name: say(t.imports.commands.title_of, { app: "bells" }) }).waitFor();
+      await look("one group");
+      await page.getByText("horace", { exact: true }).click();
+      await look("horace");
+    },
     tenants: buttons(admin.tenants.create, common.edit, common.delete),
     quotas: buttons(admin.quotas.edit),
     users: buttons(users.create),

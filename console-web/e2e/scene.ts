@@ -6,6 +6,8 @@ import type { AppKey } from "./harness/world";
 export interface Scene {
   world: World;
   key: AppKey;
+  /** An app with an executor of xxl-job (id). */
+  orders: string;
   /** Tasks by name. */
   tasks: Map<string, string>;
   /** A run that has failed, one that has ended well. */
@@ -16,8 +18,9 @@ export interface Scene {
 /** Tenants, apps, executors, tasks that run and fail, people, a calendar, a window, a backfill. */
 export async function makeScene(world: World): Promise<Scene> {
   const key = await world.app("demo", "bells");
-  await world.app("retail", "orders");
+  const orders = await world.app("retail", "orders");
   await world.executor(key);
+  await world.plainExecutor(orders, await world.openDoor(orders, "old executors"), "Go-http-client/1.1");
   const tasks = await world.tasks(key, [
     { name: "every second", handler: "tick", cron: "* * * * * ?", started: true },
     { name: "in shards", handler: "sharded", cron: "0/5 * * * * ?", routing: "sharding", started: true },
@@ -35,14 +38,16 @@ export async function makeScene(world: World): Promise<Scene> {
     params: { path: { tenant: "demo" } },
     body: { starts_at: Date.now() + 86_400_000, ends_at: Date.now() + 90_000_000, note: "database upgrade" },
   });
+  const origins = ["nightly", "stopped"].map((name, index) => ({ task: tasks.get(name) ?? "", origin: `xxl-job#${index + 7}`, number: index + 7 }));
+  await world.api.PUT("/tenants/{tenant}/origins", { params: { path: { tenant: "demo" } }, body: { items: origins } });
   const id = (name: string) => tasks.get(name) ?? "";
   const failed = (await world.log(id("always fails"), "failed")).id;
   const succeeded = (await world.log(id("every second"), "succeeded")).id;
-  return { world, key, tasks, failed, succeeded };
+  return { world, key, orders: orders.appId, tasks, failed, succeeded };
 }
 
 /** Every page's address. A page that is missing here is missed by the tests that walk them. */
-export function places({ key, tasks, failed, succeeded }: Scene, userId: string): Record<string, string> {
+export function places({ key, orders, tasks, failed, succeeded }: Scene, userId: string): Record<string, string> {
   const task = tasks.get("every second") ?? "";
   return {
     overview: "/",
@@ -60,6 +65,9 @@ export function places({ key, tasks, failed, succeeded }: Scene, userId: string)
     executors: "/executors",
     apps: "/apps",
     app: `/apps/${key.appId}`,
+    "app-xxl-job": `/apps/${orders}`,
+    imports: "/imports?tenant=demo",
+    "imports-none": "/imports?tenant=retail",
     nodes: "/nodes",
     settings: "/settings",
     tenants: "/tenants",

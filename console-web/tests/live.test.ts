@@ -15,6 +15,7 @@ it("waits longer with each failure, within bounds, and never for all pages the s
 
 it("makes old what a kind of change concerns, and nothing for a kind of tomorrow", () => {
   expect(pathsOf(["tasks"])).toContain("/tasks");
+  expect(pathsOf(["tasks"])).toContain("/tenants/{tenant}/origins");
   expect(pathsOf(["tasks", "roles"])).toContain("/session");
   expect(pathsOf(["bells"])).toEqual([]);
 });

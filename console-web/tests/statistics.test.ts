@@ -33,10 +33,15 @@ describe("bars", () => {
 
 describe("load", () => {
   it("is summed by app, the busiest first", () => {
-    const executor = (app_id: string, running: number) => ({ app_id, tenant: "demo", app: `app ${app_id}`, running, held: 1, capacity: 8 });
+    const executor = (app_id: string, running: number) => ({ app_id, tenant: "demo", app: `app ${app_id}`, running, held: 1, capacity: 8, plain: false });
     expect(byApp([executor("1", 0), executor("2", 3), executor("1", 2), executor("2", 1)])).toEqual([
       { key: "2", tenant: "demo", app: "app 2", online: 2, running: 4, held: 2, capacity: 16 },
       { key: "1", tenant: "demo", app: "app 1", online: 2, running: 2, held: 2, capacity: 16 },
     ]);
+  });
+  it("has no capacity where an executor does not tell its own", () => {
+    const executor = (capacity: number, plain: boolean) => ({ app_id: "1", tenant: "demo", app: "shop", running: 1, held: 0, capacity, plain });
+    const known = { key: "1", tenant: "demo", app: "shop", held: 0 };
+    expect(byApp([executor(8, false), executor(2_147_483_647, true), executor(8, false)])).toEqual([{ ...known, online: 3, running: 3, capacity: undefined }]);
   });
 });

@@ -7,6 +7,7 @@ import type { components, paths } from "../../src/api/schema";
 import type { QueryOf } from "../../src/api/client";
 
 type RunStatus = QueryOf<"list_task_logs">["status"];
+import { PlainExecutor } from "./plain";
 import { freePort, Running, until } from "./process";
 
 const TARGET = resolve(import.meta.dirname, "../../../target/debug");
@@ -44,6 +45,7 @@ export class World {
   readonly token = `e2e-${crypto.randomUUID()}${crypto.randomUUID()}`;
   private node: Running | undefined;
   private readonly executors: Running[] = [];
+  private readonly plain: PlainExecutor[] = [];
 
   private constructor(readonly port: number) {
     this.api = createFetchClient<paths>({ baseUrl: `${this.url}/api/v1`, headers: { authorization: `Bearer ${this.token}` } });
@@ -126,6 +128,24 @@ export class World {
     return executor;
   }
 
+  /** Opens the app's door with a new token. */
+  async openDoor({ appId }: Pick<AppKey, "appId">, note = ""): Promise<string> {
+    return got(await this.api.POST("/apps/{id}/keys", { params: { path: { id: appId } }, body: { kind: "token", note } })).secret;
+  }
+
+  /** Starts an executor of xxl-job with that token, and waits until the node has it online. */
+  async plainExecutor({ tenant, app }: Pick<AppKey, "tenant" | "app">, token: string, agent?: string): Promise<PlainExecutor> {
+    const executor = await PlainExecutor.start({ url: this.url, app, token, agent });
+    this.plain.push(executor);
+    const said = await executor.register();
+    if (said.code !== 200) throw new Error(`the executor was refused: ${said.msg ?? ""}`);
+    await until("the executor to be online", async () => {
+      const { items } = got(await this.api.GET("/executors", { params: { query: { tenant, app } } }));
+      return items.some(({ address }) => executor.address.startsWith(address));
+    });
+    return executor;
+  }
+
   private async online(key: AppKey): Promise<number> {
     const query = { tenant: key.tenant, app: key.app };
     return got(await this.api.GET("/executors", { params: { query } })).items.length;
@@ -177,7 +197,7 @@ export class World {
 
   /** Ends everything, and removes its folder. */
   async end(): Promise<void> {
-    await Promise.all(this.executors.map((executor) => executor.end("SIGKILL")));
+    await Promise.all([...this.executors.map((executor) => executor.end("SIGKILL")), ...this.plain.map((executor) => executor.end())]);
     await this.endNode();
     rmSync(this.folder, { recursive: true, force: true });
   }

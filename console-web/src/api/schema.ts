@@ -2143,7 +2143,7 @@ export interface components {
             disabled: boolean;
             /** @description Takes no new runs, because it is shutting down. */
             draining: boolean;
-            /** @description Handlers. */
+            /** @description Handlers; a plain one does not tell them. */
             handlers: string[];
             /**
              * Format: int64
@@ -2161,6 +2161,8 @@ export interface components {
             node?: string | null;
             /** @description Why it is disabled or weighted, as a person noted. */
             note: string;
+            /** @description It speaks xxl-job's protocol: its `version` is what it calls with, and its `capacity` has no bound. */
+            plain: boolean;
             /**
              * Format: int64
              * @description Revision of `disabled`, `weight` and `note`; increases with every change.

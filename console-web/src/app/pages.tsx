@@ -9,6 +9,7 @@ import {
   DashboardOutlined,
   DeploymentUnitOutlined,
   FieldTimeOutlined,
+  ImportOutlined,
   KeyOutlined,
   PauseCircleOutlined,
   PieChartOutlined,
@@ -23,7 +24,7 @@ import type { Permission } from "../api/permissions";
 /** Key of a page's name in the texts. */
 export type PageName =
   | "overview" | "tasks" | "logs" | "executors" | "apps" | "nodes" | "calendars" | "maintenance" | "statistics"
-  | "tenants" | "quotas" | "users" | "roles" | "tokens" | "audit" | "settings" | "account";
+  | "imports" | "tenants" | "quotas" | "users" | "roles" | "tokens" | "audit" | "settings" | "account";
 
 /** A part of the menu. */
 export type Group = "group_runs" | "group_engine" | "group_people";
@@ -53,6 +54,7 @@ export const PAGES: readonly PageRoute[] = [
   { path: "/executors", name: "executors", needs: "executors.read", menu: { group: "group_engine", icon: <DeploymentUnitOutlined aria-hidden /> }, load: () => import("../pages/executors/Executors") },
   { path: "/apps", name: "apps", needs: "apps.read", menu: { group: "group_engine", icon: <ApiOutlined aria-hidden /> }, load: () => import("../pages/apps/Apps") },
   { path: "/apps/:id", name: "apps", needs: "apps.read", load: () => import("../pages/apps/AppDetail") },
+  { path: "/imports", name: "imports", needs: "tasks.read", menu: { group: "group_engine", icon: <ImportOutlined aria-hidden /> }, load: () => import("../pages/imports/Imports") },
   { path: "/nodes", name: "nodes", needs: "nodes.read", menu: { group: "group_engine", icon: <ClusterOutlined aria-hidden /> }, load: () => import("../pages/nodes/Nodes") },
   { path: "/settings", name: "settings", needs: "settings.read", menu: { group: "group_engine", icon: <SettingOutlined aria-hidden /> }, load: () => import("../pages/settings/Settings") },
   { path: "/tenants", name: "tenants", needs: "tenants.read", menu: { group: "group_people", icon: <ApartmentOutlined aria-hidden /> }, load: () => import("../pages/tenants/Tenants") },

@@ -12,7 +12,9 @@ import calendars from "./en/calendars";
 import statistics from "./en/statistics";
 import schedule from "./en/schedule";
 import reasons from "./en/reasons";
+import xxljob from "./en/xxljob";
+import imports from "./en/imports";
 
 /** Every text in English, by namespace. */
-const en = { common, overview, tasks, task, logs, executors, nodes, admin, people, audit, calendars, statistics, schedule, reasons };
+const en = { common, overview, tasks, task, logs, executors, nodes, admin, people, audit, calendars, statistics, schedule, reasons, xxljob, imports };
 export default en;

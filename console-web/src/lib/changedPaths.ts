@@ -2,7 +2,7 @@
 
 /** Beginnings of the paths whose answers a kind of change makes old. */
 const PATHS: Record<string, readonly string[]> = {
-  tasks: ["/tasks", "/fires"],
+  tasks: ["/tasks", "/fires", "/tenants/{tenant}/origins"],
   task_logs: ["/task-logs", "/fires/upcoming", "/tasks/{id}/graph", "/tasks/{id}/backfills"],
   apps: ["/apps"],
   keys: ["/apps/{id}/keys"],

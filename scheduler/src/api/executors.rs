@@ -93,8 +93,10 @@ struct ExecutorOutput {
     node: Option<String>,
     /// Tags.
     tags: BTreeSet<String>,
-    /// Handlers.
+    /// Handlers; a plain one does not tell them.
     handlers: BTreeSet<String>,
+    /// It speaks xxl-job's protocol: its `version` is what it calls with, and its `capacity` has no bound.
+    plain: bool,
     /// Last heartbeat, epoch ms.
     heartbeat_at: i64,
     /// Takes no new runs, because it is shutting down.
@@ -129,6 +131,7 @@ fn output(executor: &Executor, name: Option<&(String, String)>, rule: &ExecutorR
         node: (!executor.node_id.is_none()).then(|| executor.node_id.to_string()),
         tags: executor.tags.iter().cloned().collect(),
         handlers: executor.handlers.iter().cloned().collect(),
+        plain: executor.plain,
         heartbeat_at: executor.heartbeat_at,
         draining: executor.draining,
         disabled,

@@ -127,6 +127,7 @@ export default {
     logs: "Task logs",
     executors: "Executors",
     apps: "Apps",
+    imports: "Imports",
     nodes: "Nodes",
     calendars: "Calendars",
     maintenance: "Maintenance",

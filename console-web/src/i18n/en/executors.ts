@@ -46,6 +46,7 @@ export default {
     empty_step_env: "Pass the key to the process as environment variables; the page of a new key shows them ready to paste.",
     empty_step_start: "Start it. It appears here within seconds, and each of its handlers becomes a stopped task.",
     empty_to_apps: "Go to apps and keys",
+    empty_xxljob: "Executors of xxl-job work here unchanged: the page of an app opens the door for them.",
   },
   apps: {
     subtitle: "One app for each kind of executor process; executors sign in with its keys",
@@ -89,7 +90,6 @@ export default {
   keys: {
     title: "Keys",
     subtitle: "Executors of this app sign with one of these keys. An app has at most ten valid keys.",
-    token: "token of xxl-job executors",
     id: "Key id",
     state: "State",
     states: { valid: "Valid", expired: "Expired", revoked: "Revoked" },

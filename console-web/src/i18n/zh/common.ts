@@ -130,6 +130,7 @@ const zh: Like<typeof en> = {
     logs: "任务日志",
     executors: "执行器",
     apps: "应用",
+    imports: "导入",
     nodes: "调度节点",
     calendars: "日历",
     maintenance: "维护窗口",

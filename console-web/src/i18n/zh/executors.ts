@@ -46,6 +46,7 @@ const zh: Like<typeof en> = {
     empty_step_env: "以环境变量方式将密钥提供给进程；新建密钥的页面会给出可直接粘贴的内容。",
     empty_step_start: "启动进程。几秒内它会出现在这里，每个处理器会生成一个处于停止状态的任务。",
     empty_to_apps: "前往应用与密钥",
+    empty_xxljob: "现有的 xxl-job 执行器无需改动即可接入：在应用页面为其开放接入。",
   },
   apps: {
     subtitle: "每类执行器进程对应一个应用，执行器凭应用的密钥接入",
@@ -86,7 +87,6 @@ const zh: Like<typeof en> = {
   keys: {
     title: "密钥",
     subtitle: "该应用的执行器使用其中之一签名。一个应用最多有十个有效密钥。",
-    token: "xxl-job 执行器令牌",
     id: "密钥编号",
     state: "状态",
     states: { valid: "有效", expired: "已过期", revoked: "已吊销" },

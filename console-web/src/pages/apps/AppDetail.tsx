@@ -1,4 +1,4 @@
-/** One app: what it may do, its keys, its executors. */
+/** One app: what it may do, its keys, its door for executors of xxl-job, its executors. */
 import { Button, Card, Flex } from "antd";
 import { useState, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
@@ -13,6 +13,7 @@ import { Moment } from "../../parts/Moment";
 import { Page } from "../../parts/Page";
 import { useAction } from "../../parts/useAction";
 import { AppExecutors } from "./AppExecutors";
+import { Door } from "./Door";
 import { EditApp } from "./EditApp";
 import { Keys } from "./Keys";
 import { signKey } from "./sign";
@@ -53,6 +54,7 @@ function Detail({ app, failure }: { app: Schema<"App">; failure: ReactNode }) {
       {failure}
       <About app={app} />
       {may("keys.read", scope) && <Keys app={app} />}
+      {may("keys.read", scope) && <Door app={app} />}
       {may("executors.read", scope) && <AppExecutors app={app} />}
     </Page>
   );

@@ -14,6 +14,7 @@ const COUNTED = 500;
 
 export function AppExecutors({ app }: { app: Schema<"App"> }) {
   const { t: own } = useTranslation("executors");
+  const { t: xxljob } = useTranslation("xxljob");
   const link = useLink();
   const { data, error, refetch } = $api.useQuery("get", "/executors", { params: { query: { tenant: app.tenant, app: app.name, limit: COUNTED } } });
   const all = data?.items ?? [];
@@ -30,7 +31,7 @@ export function AppExecutors({ app }: { app: Schema<"App"> }) {
             <Flex key={executor.id} gap="small" wrap>
               <Link to={link("/executors", { tenant: app.tenant, app: app.name, executor: executor.id })}>{executor.address}</Link>
               <Word tone={EXECUTOR_TONES[stateOf(executor)]}>{own(`executors.state.${stateOf(executor)}`)}</Word>
-              <span className="soft number">{own("executors.load_short", executor)}</span>
+              <span className="soft number">{executor.plain ? xxljob("executors.load", executor) : own("executors.load_short", executor)}</span>
             </Flex>
           ))}
         </Flex>

@@ -4,44 +4,15 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { $api, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
-import type { Tone } from "../../lib/states";
 import { BY_AFTER, itemsOf, List } from "../../parts/List";
 import { Moment } from "../../parts/Moment";
-import { Word } from "../../parts/Tags";
+import { KeyEnds, KeyState, USES_MS } from "./keyParts";
 import { NewKey } from "./NewKey";
 import { RevokeKey } from "./RevokeKey";
 import { RotateKeys } from "./RotateKeys";
 import { SecretOnce } from "./SecretOnce";
 
 type Key = Schema<"Key">;
-
-const TONES: Record<string, Tone> = { valid: "good", expired: "idle", revoked: "bad" };
-
-function KeyState({ state }: { state: string }) {
-  const { t: own } = useTranslation("executors");
-  const isKnown = state === "valid" || state === "expired" || state === "revoked";
-  return <Word tone={TONES[state] ?? "idle"}>{isKnown ? own(`keys.states.${state}`) : state}</Word>;
-}
-
-/** Its id, and that it is a token where it is one. */
-function KeyName({ of }: { of: Key }) {
-  const { t: own } = useTranslation("executors");
-  return (
-    <>
-      <span className="mono">{of.id}</span>
-      {of.kind === "token" && <div className="soft">{own("keys.token")}</div>}
-    </>
-  );
-}
-
-/** When it stopped or will stop working. */
-function Ends({ of }: { of: Key }) {
-  const { t: own } = useTranslation("executors");
-  return <Moment at={of.revoked_at ?? of.expires_at} exactness="minute" otherwise={own("keys.endless")} />;
-}
-
-/** Uses of a key are no changes: they are asked for, ms. */
-const USES_MS = 30_000;
 
 export function Keys({ app }: { app: Schema<"App"> }) {
   const { t } = useTranslation();
@@ -51,10 +22,12 @@ export function Keys({ app }: { app: Schema<"App"> }) {
   const [opened, setOpened] = useState<"create" | "rotate">();
   const [secret, setSecret] = useState<Schema<"CreatedKey">>();
   const pages = $api.useInfiniteQuery("get", "/apps/{id}/keys", { params: { path: { id: app.id } } }, { ...BY_AFTER, refetchInterval: USES_MS });
-  const valid = itemsOf(pages).filter((key) => key.state === "valid");
+  // Tokens stand with the door that they open.
+  const keys = itemsOf(pages).filter((key) => key.kind === "signing");
+  const valid = keys.filter((key) => key.state === "valid");
   const revoke = (key: Key) => key.state === "valid" && may("keys.revoke", scope) && <RevokeKey of={key} isLast={valid.length === 1} />;
   const columns: TableProps<Key>["columns"] = [
-    { title: own("keys.id"), key: "id", width: 185, render: (_, key) => <KeyName of={key} /> },
+    { title: own("keys.id"), key: "id", width: 185, render: (_, key) => <span className="mono">{key.id}</span> },
     { title: own("keys.state"), key: "state", width: 90, render: (_, key) => <KeyState state={key.state} /> },
     {
       title: <Tooltip title={own("keys.last_used_help")}>{own("keys.last_used")}</Tooltip>,
@@ -62,7 +35,7 @@ export function Keys({ app }: { app: Schema<"App"> }) {
       width: 120,
       render: (_, key) => <Moment at={key.last_used_at} relative otherwise={t("never")} />,
     },
-    { title: own("keys.ends"), key: "ends", width: 150, render: (_, key) => <Ends of={key} /> },
+    { title: own("keys.ends"), key: "ends", width: 150, render: (_, key) => <KeyEnds of={key} /> },
     {
       title: t("created_at"),
       key: "created",
@@ -92,13 +65,14 @@ export function Keys({ app }: { app: Schema<"App"> }) {
       <List<Key>
         label={own("keys.title")}
         pages={pages}
+        items={keys}
         rowKey={(key) => key.id}
         columns={columns}
         whenEmpty={<p>{own("keys.empty")}</p>}
         card={(key) => (
           <Flex vertical gap={4} align="start">
             <Flex gap="small" wrap>
-              <KeyName of={key} />
+              <span className="mono">{key.id}</span>
               <KeyState state={key.state} />
             </Flex>
             {key.note !== "" && <span>{key.note}</span>}
@@ -108,7 +82,7 @@ export function Keys({ app }: { app: Schema<"App"> }) {
             </span>
             <span>
               {`${own("keys.ends")}: `}
-              <Ends of={key} />
+              <KeyEnds of={key} />
             </span>
             {revoke(key)}
           </Flex>

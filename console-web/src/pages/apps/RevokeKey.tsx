@@ -1,4 +1,4 @@
-/** The button that ends a key at once; it says whether the key is in use. */
+/** The button that ends a key or token at once; it says whether it is in use. */
 import { Alert, Flex } from "antd";
 import { useTranslation } from "react-i18next";
 import { client, type Schema } from "../../api/client";
@@ -12,22 +12,25 @@ const IN_USE_MS = 10 * 60_000;
 
 export function RevokeKey({ of, isLast }: { of: Schema<"Key">; isLast: boolean }) {
   const { t: own } = useTranslation("executors");
+  const { t: ofToken } = useTranslation("xxljob");
   const { run } = useAction();
+  const isToken = of.kind === "token";
   const now = useNow(10_000);
   const ago = of.last_used_at == null ? undefined : Math.max(0, now - of.last_used_at);
-  const revoke = () => run(() => client.DELETE("/keys/{id}", { params: { path: { id: of.id } } }), { done: own("keys.revoked_done") });
+  const used = { span: span(Math.round((ago ?? 0) / 1_000) * 1_000) };
+  const revoke = () => run(() => client.DELETE("/keys/{id}", { params: { path: { id: of.id } } }), { done: isToken ? ofToken("token.revoked_done") : own("keys.revoked_done") });
   return (
     <Confirm
       label={own("keys.revoke")}
-      question={own("keys.revoke_question", { id: of.id })}
+      question={isToken ? ofToken("token.revoke_question", { id: of.id }) : own("keys.revoke_question", { id: of.id })}
       button={{ size: "small" }}
       consequence={
         <Flex vertical gap="small">
           {ago !== undefined && ago < IN_USE_MS && (
-            <Alert type="warning" showIcon title={own("keys.revoke_recent", { span: span(Math.round(ago / 1_000) * 1_000) })} />
+            <Alert type="warning" showIcon title={isToken ? ofToken("token.revoke_recent", used) : own("keys.revoke_recent", used)} />
           )}
-          {isLast && <Alert type="warning" showIcon title={own("keys.revoke_last")} />}
-          <span>{own("keys.revoke_consequence")}</span>
+          {isLast && <Alert type="warning" showIcon title={isToken ? ofToken("token.revoke_last") : own("keys.revoke_last")} />}
+          <span>{isToken ? ofToken("token.revoke_consequence") : own("keys.revoke_consequence")}</span>
           {ago === undefined && <span>{own("keys.revoke_unused")}</span>}
         </Flex>
       }

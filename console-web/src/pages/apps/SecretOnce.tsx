@@ -1,10 +1,10 @@
 /** A new key with its secret, this once, and what an executor needs to use it. */
 import { Typography } from "antd";
 import { useTranslation } from "react-i18next";
-import { $api, type Schema } from "../../api/client";
-import { useSession } from "../../api/session";
+import type { Schema } from "../../api/client";
 import { environmentOf } from "../../lib/environment";
 import { Secret } from "../../parts/Secret";
+import { useNodeAddresses } from "./useNodeAddresses";
 
 interface Properties {
   app: Pick<Schema<"App">, "tenant" | "name" | "sign_method">;
@@ -14,12 +14,7 @@ interface Properties {
 
 export function SecretOnce({ app, secret, onClose }: Properties) {
   const { t } = useTranslation("executors");
-  const { may } = useSession();
-  const { data } = $api.useQuery("get", "/nodes", {}, { enabled: may("nodes.read") });
-  const nodes = data?.items.filter((node) => node.online).map((node) => node.address) ?? [];
-  // Users who may not see the nodes are shown the address of this one.
-  const schedulers = nodes.length > 0 ? nodes : [window.location.origin];
-  const environment = environmentOf({ schedulers, tenant: app.tenant, app: app.name, key: secret, signMethod: app.sign_method });
+  const environment = environmentOf({ schedulers: useNodeAddresses(), tenant: app.tenant, app: app.name, key: secret, signMethod: app.sign_method });
   return (
     <Secret title={t("keys.secret_title")} value={secret.secret} onClose={onClose}>
       <div>

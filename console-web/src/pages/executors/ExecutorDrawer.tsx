@@ -6,6 +6,7 @@ import { $api, Problem, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { HEARTBEATS_MS } from "../../lib/backOff";
 import { useLink } from "../../lib/tenant";
+import { libraryOf } from "../../lib/xxljob";
 import { Failure } from "../../parts/Failure";
 import { Moment } from "../../parts/Moment";
 import { Waiting } from "../../parts/Waiting";
@@ -56,8 +57,20 @@ function Words({ of }: { of: string[] }) {
   );
 }
 
+/** That it is an executor of xxl-job, and with what it is made. */
+function Library({ of }: { of: Schema<"Executor"> }) {
+  const { t } = useTranslation("xxljob");
+  return (
+    <>
+      <dt>{t("executors.protocol")}</dt>
+      <dd>{t("executors.speaks", { library: t(`library.${libraryOf(of.version)}`) })}</dd>
+    </>
+  );
+}
+
 function Detail({ executor }: { executor: Schema<"Executor"> }) {
   const { t } = useTranslation();
+  const { t: xxljob } = useTranslation("xxljob");
   const { t: own } = useTranslation("executors");
   const { may } = useSession();
   const link = useLink();
@@ -80,9 +93,10 @@ function Detail({ executor }: { executor: Schema<"Executor"> }) {
         <dt>{own("executors.load")}</dt>
         <dd>
           <Load of={executor} />
-          <div className="soft">{own("executors.load_numbers", executor)}</div>
+          {!executor.plain && <div className="soft">{own("executors.load_numbers", executor)}</div>}
         </dd>
-        <dt>{own("executors.version")}</dt>
+        {executor.plain && <Library of={executor} />}
+        <dt>{executor.plain ? xxljob("executors.agent") : own("executors.version")}</dt>
         <dd>{executor.version === "" ? "–" : executor.version}</dd>
         <dt>{own("executors.heartbeat")}</dt>
         <dd>
@@ -90,7 +104,7 @@ function Detail({ executor }: { executor: Schema<"Executor"> }) {
         </dd>
         <dt>{own("executors.handlers")}</dt>
         <dd>
-          <Words of={executor.handlers} />
+          {executor.plain ? xxljob("executors.handlers") : <Words of={executor.handlers} />}
         </dd>
         <dt>{own("executors.tags")}</dt>
         <dd>

@@ -33,6 +33,7 @@ function Some({ of }: { of: string[] }) {
 export default function Executors() {
   const { t } = useTranslation();
   const { t: own } = useTranslation("executors");
+  const { t: xxljob } = useTranslation("xxljob");
   const { tenant } = useTenant();
   const link = useLink();
   const { filters, set } = useFilters(["app", "executor"]);
@@ -45,7 +46,7 @@ export default function Executors() {
     { title: t("app"), key: "app", width: 140, render: (_, executor) => <Link to={link(`/apps/${executor.app_id}`)}>{executor.app}</Link> },
     { title: t("status"), key: "state", width: 110, render: (_, executor) => <State of={executor} /> },
     { title: own("executors.load"), key: "load", width: 140, render: (_, executor) => <Load of={executor} /> },
-    { title: own("executors.handlers"), key: "handlers", width: 220, render: (_, executor) => <Some of={executor.handlers} /> },
+    { title: own("executors.handlers"), key: "handlers", width: 220, render: (_, executor) => (executor.plain ? xxljob("executors.handlers_short") : <Some of={executor.handlers} />) },
     { title: own("executors.tags"), key: "tags", width: 140, render: (_, executor) => <Some of={executor.tags} /> },
     { title: own("executors.version"), key: "version", width: 100, render: (_, executor) => executor.version || "–" },
     { title: own("executors.weight"), dataIndex: "weight", width: 80, className: "number" },

@@ -7,6 +7,7 @@ import { loadOf } from "../../lib/executor";
 export function Load({ of }: { of: Schema<"Executor"> }) {
   const { t: own } = useTranslation("executors");
   const { running, held } = loadOf(of);
+  if (of.plain) return <PlainLoad of={of} />;
   return (
     <Tooltip title={own("executors.load_help")}>
       <span className="load">
@@ -16,6 +17,16 @@ export function Load({ of }: { of: Schema<"Executor"> }) {
           <span className="load-held" style={{ width: `${held}%` }} />
         </span>
       </span>
+    </Tooltip>
+  );
+}
+
+/** Executors of xxl-job tell what they run, and not how much they can. */
+function PlainLoad({ of }: { of: Schema<"Executor"> }) {
+  const { t } = useTranslation("xxljob");
+  return (
+    <Tooltip title={t("executors.load_help")}>
+      <span className="number">{t("executors.load", of)}</span>
     </Tooltip>
   );
 }

@@ -17,6 +17,7 @@ export function NoExecutors() {
         <li>{own("executors.empty_step_env")}</li>
         <li>{own("executors.empty_step_start")}</li>
       </ol>
+      <Typography.Paragraph>{own("executors.empty_xxljob")}</Typography.Paragraph>
       {may("apps.read") && <Link to={link("/apps")}>{own("executors.empty_to_apps")}</Link>}
     </div>
   );

@@ -2,10 +2,12 @@
 import { Alert, Descriptions, Flex, Typography, type DescriptionsProps } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { useOrigin } from "../../lib/origin";
 import { visible } from "../../lib/rawText";
 import { toneOfLog } from "../../lib/states";
 import { useLink } from "../../lib/tenant";
-import type { Log } from "../../lib/taskLog";
+import { isParent, type Log } from "../../lib/taskLog";
+import { firstNumber } from "../../lib/xxljob";
 import { Moment } from "../../parts/Moment";
 import { Reason } from "../../parts/Reason";
 import { LogStatus } from "../../parts/Tags";
@@ -50,7 +52,23 @@ function Id({ id, name }: { id: string | null | undefined; name?: string }) {
   );
 }
 
-export function Facts({ log, names, zone, taskZone }: { log: Log; names: ReturnType<typeof useNames>; zone: string | undefined; taskZone: string | undefined }) {
+interface Properties {
+  log: Log;
+  names: ReturnType<typeof useNames>;
+  zone: string | undefined;
+  taskZone: string | undefined;
+  /** The handler, where the task is still the one that it was. */
+  handler: string | undefined;
+}
+
+/** The executor by its address: by that which the log has kept, where it is gone. */
+function addressOf({ executor, attempts }: Log, names: Properties["names"]): string | undefined {
+  if (executor == null) return undefined;
+  const kept = attempts?.findLast((attempt) => attempt.executor === executor)?.executor_address;
+  return kept?.replace(/^https?:\/\//, "") ?? names.executor(executor);
+}
+
+export function Facts({ log, names, zone, taskZone, handler }: Properties) {
   const { t } = useTranslation("logs");
   const { t: common } = useTranslation();
   const link = useLink();
@@ -63,13 +81,14 @@ export function Facts({ log, names, zone, taskZone }: { log: Log; names: ReturnT
     { key: "ran", label: t("duration"), children: <Duration log={log} /> },
     { key: "attempts", label: t("attempts"), children: <Attempts log={log} /> },
     { key: "trigger", label: t("trigger"), children: <Trigger trigger={log.trigger} /> },
-    { key: "executor", label: common("executor"), children: <Id id={log.executor} name={log.executor == null ? undefined : names.executor(log.executor)} /> },
+    { key: "executor", label: common("executor"), children: <Id id={log.executor} name={addressOf(log, names)} /> },
     { key: "node", label: common("node"), children: log.node == null ? "–" : <bdi>{names.node(log.node)}</bdi> },
     { key: "priority", label: t("priority"), children: log.priority },
     { key: "revision", label: t("revision"), children: log.revision },
     { key: "id", label: common("id"), children: <Id id={log.id} /> },
     { key: "tenant", label: common("tenant"), children: <bdi>{log.tenant}</bdi> },
   ];
+  const plainItems = usePlainFacts(log, names, handler);
   if (log.parent != null) {
     items.push({
       key: "parent",
@@ -81,5 +100,22 @@ export function Facts({ log, names, zone, taskZone }: { log: Log; names: ReturnT
       ),
     });
   }
+  items.push(...plainItems);
   return <Descriptions size="small" bordered column={{ xs: 1, sm: 1, md: 2, xl: 3 }} items={items} />;
+}
+
+/** What an executor of xxl-job knows the run by: what stands in its log, and what its handler is given. */
+function usePlainFacts(log: Log, names: Properties["names"], handler: string | undefined): NonNullable<DescriptionsProps["items"]> {
+  const { t } = useTranslation("xxljob");
+  const isPlain = names.isPlain(log);
+  const origin = useOrigin(log.tenant, log.task, isPlain);
+  if (!isPlain) return [];
+  const items: NonNullable<DescriptionsProps["items"]> = [
+    { key: "handler", label: t("task.handler"), children: handler === undefined ? "–" : <bdi className="mono">{handler}</bdi> },
+    { key: "job", label: t("task.number"), children: origin?.number == null ? "–" : <Id id={String(origin.number)} /> },
+  ];
+  // A run that has shards is not sent itself: they are.
+  if (isParent(log)) return items;
+  const number = log.attempt > 1 ? undefined : firstNumber(log.id);
+  return [...items, { key: "number", label: t("log.number"), children: number === undefined ? <span className="soft">{t("log.number_later")}</span> : <Id id={number} /> }];
 }

@@ -88,7 +88,7 @@ function Found({ log, failure }: { log: Log; failure: ReactNode }) {
       {notice}
       <StoppingNotice log={log} />
       <Why log={log} />
-      <Facts log={log} names={names} zone={zone} taskZone={task.data?.time_zone} />
+      <Facts log={log} names={names} zone={zone} taskZone={task.data?.time_zone} handler={task.data?.revision === log.revision ? task.data.handler : undefined} />
       <Part title={t("happened")}>
         <Timeline log={log} names={names} zone={zone} />
       </Part>

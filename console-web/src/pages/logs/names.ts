@@ -9,6 +9,8 @@ interface Names {
   task: (log: Pick<Log, "task" | "task_name">) => string;
   executor: (id: string) => string;
   node: (id: string) => string;
+  /** Whether a run is one of an executor of xxl-job: that which has it, or, while none is known, those of its app. */
+  isPlain: (log: Pick<Log, "app" | "executor">) => boolean;
 }
 
 const LIMIT = 500;
@@ -22,11 +24,13 @@ export function useNames(tenant: string | undefined): Names {
   const executors = $api.useQuery("get", "/executors", { params: { query: { tenant, limit: LIMIT } } }, { ...KEPT, enabled: may("executors.read") });
   const nodes = $api.useQuery("get", "/nodes", {}, { ...KEPT, enabled: may("nodes.read") });
   return useMemo(() => {
-    const ofExecutor = new Map(executors.data?.items.map((executor) => [executor.id, executor.address]));
+    const online = new Map(executors.data?.items.map((executor) => [executor.id, executor]));
+    const plainApps = new Set(executors.data?.items.filter(({ plain }) => plain).map((executor) => executor.app_id));
     const ofNode = new Map(nodes.data?.items.map((node) => [node.id, node.name]));
     return {
       task: (log) => log.task_name ?? log.task,
-      executor: (id) => ofExecutor.get(id)?.replace(/^https?:\/\//, "") ?? t("unknown_executor", { id }),
+      executor: (id) => online.get(id)?.address.replace(/^https?:\/\//, "") ?? t("unknown_executor", { id }),
+      isPlain: ({ app, executor }) => (executor == null ? undefined : online.get(executor)?.plain) ?? plainApps.has(app),
       node: (id) => ofNode.get(id) ?? t("unknown_node", { id }),
     };
   }, [executors.data, nodes.data, t]);

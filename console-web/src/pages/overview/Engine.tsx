@@ -40,7 +40,7 @@ function Executors({ executors, error }: { executors: Schema<"Executor">[] | und
   );
   const rows = byApp(executors ?? [])
     .slice(0, FEW)
-    .map((load) => ({ key: load.key, cells: [name(load), load.online, load.running, load.held, load.capacity] }));
+    .map((load) => ({ key: load.key, cells: [name(load), load.online, load.running, load.held, load.capacity ?? "–"] }));
   return (
     <Section title={t("engine.executors")} extra={<Link to={link("/executors")}>{t("engine.all_executors")}</Link>} isKnown={executors !== undefined} error={error}>
       {rows.length === 0 ? (

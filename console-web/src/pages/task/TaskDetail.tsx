@@ -18,6 +18,7 @@ import { TaskActions } from "../tasks/TaskActions";
 import { useTaskMay } from "../tasks/useTaskMay";
 import { Definition } from "./Definition";
 import { NextFires } from "./NextFires";
+import { PlainTask } from "./PlainTask";
 import { RunStrip } from "./RunStrip";
 import { Neighbours } from "./Neighbours";
 
@@ -104,6 +105,7 @@ function Shown({ id }: { id: string }) {
           <NextFires task={task} />
         </Card>
       </div>
+      <PlainTask task={task} />
       <Parts task={task} />
     </Page>
   );

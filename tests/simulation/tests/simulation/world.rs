@@ -568,7 +568,7 @@ impl World {
                 state.logs.values().map(|row| &row.run).filter(open).map(|run| run.parent_id).collect();
             // A plain executor says whether it is busy with a task, not with which runs of it.
             let plain: BTreeSet<&str> =
-                self.executors.iter().filter(|one| one.is_plain()).map(|one| one.address()).collect();
+                self.executors.iter().filter(|one| one.is_plain()).map(Machine::address).collect();
             let with = |run: &Run| (run.status == Status::Dispatched).then_some((run.task_id, run.executor_id));
             let is_hidden = |run: &Run| {
                 let of_plain = with(run).filter(|(_, id)| plain.contains(state.executor_address(*id).as_str()));
