@@ -86,6 +86,7 @@ impl MigratorTrait for Migrator {
             Box::new(Tables { name: "m0020_discovery", tables: m0020_discovery::TABLES }),
             Box::new(TablesAndColumns {
                 name: "m0021_scripts",
+                number: 21,
                 tables: m0021_scripts::TABLES,
                 columns: m0021_scripts::COLUMNS,
             }),

@@ -25,7 +25,7 @@ pub const TABLES: &[Table] = &[Table {
     rows: &[],
 }];
 
-/// What is added. Nodes of earlier releases leave plain executors alone, and with them scripts.
+/// What is added. Nodes of earlier schemas would call a handler without a name, and do not know why such runs end.
 pub const COLUMNS: &[Table] = &[
     Table {
         name: "task",

@@ -136,11 +136,13 @@ impl MigrationTrait for Additions {
     }
 }
 
-/// A step that makes tables, and adds columns with defaults to others: nodes of earlier releases go on meanwhile.
+/// A step that makes tables, and adds columns to others: earlier releases can't go on beside it.
 #[derive(Debug)]
 pub struct TablesAndColumns {
     /// Under which the database notes that it is done.
     pub name: &'static str,
+    /// Its own number, counted from 1, before which no release can work with the database.
+    pub number: i32,
     /// What it makes.
     pub tables: &'static [Table],
     /// What it adds: of each table only that.
@@ -156,6 +158,7 @@ impl MigrationName for TablesAndColumns {
 #[async_trait::async_trait]
 impl MigrationTrait for TablesAndColumns {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        begin_with(manager, self.number).await?;
         for table in self.tables {
             table.create(manager).await?;
         }
@@ -164,6 +167,12 @@ impl MigrationTrait for TablesAndColumns {
         }
         Ok(())
     }
+}
+
+/// From this step on, no node of an earlier release works with the database.
+async fn begin_with(manager: &SchemaManager<'_>, number: i32) -> Result<(), DbErr> {
+    let oldest = format!("UPDATE schema_support SET oldest = {number} WHERE oldest < {number}");
+    manager.get_connection().execute_unprepared(&oldest).await.map(drop)
 }
 
 /// A step that adds to tables and drops indexes: earlier releases can't go on beside it.
@@ -190,8 +199,7 @@ impl MigrationName for Rework {
 #[async_trait::async_trait]
 impl MigrationTrait for Rework {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let oldest = format!("UPDATE schema_support SET oldest = {0} WHERE oldest < {0}", self.number);
-        manager.get_connection().execute_unprepared(&oldest).await?;
+        begin_with(manager, self.number).await?;
         for (table, index) in self.no_longer {
             if manager.has_index(table, index).await? {
                 let drop = sea_orm_migration::prelude::Index::drop().table(Alias::new(*table)).name(*index).to_owned();

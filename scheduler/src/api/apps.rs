@@ -255,6 +255,9 @@ async fn write(
     let note = api.note(caller, action, before.tenant_id, target(before), change);
     api.store.noting(vec![note]).edit_app(before, &after).await?;
     known_here(api).await;
+    if let Err(error) = api.engine.rules.refresh(&api.store, api.engine.clock.now_ms()).await {
+        tracing::warn!(%error, "rules could not be read after a change; they will be read within a second");
+    }
     Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(App::from(after)))
 }
 

@@ -7,7 +7,9 @@ use crate::domain::task::BlockStrategy;
 use crate::domain::{LogId, Reason, Run, Status, Task, TaskId, Transition};
 use crate::metrics::METRICS;
 use crate::queue::UnderWay;
-use crate::store::{ClusterStore, DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
+use crate::store::{
+    ClusterStore, DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, RuleStore, StoreError,
+};
 use std::collections::{BTreeSet, HashMap};
 
 /// How long a request for permits may take, so that a run that gets one starts on time, ms.
@@ -22,7 +24,7 @@ impl DispatchSettings {
     }
 }
 
-impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> Dispatcher<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + RuleStore> Dispatcher<S> {
     /// Those that may only go with a permit, and those that need none.
     pub(super) fn split_bounded(&self, outgoing_runs: Vec<OutgoingRun>) -> (Vec<OutgoingRun>, Vec<OutgoingRun>) {
         let rules = self.rules.now();

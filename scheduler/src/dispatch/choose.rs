@@ -4,7 +4,7 @@ use super::dispatcher::{Dispatcher, Failed, PLAIN_LEAD_MS};
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
 use crate::domain::routing::{Choice, Chooser, Executors, Known, Probe, ProbeAnswer, Request, Routing, Uses};
 use crate::domain::{AppId, Executor, ExecutorId, Reason, Run, Status, TaskId, TenantId, Transition};
-use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, StoreErrorKind};
+use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, RuleStore, StoreErrorKind};
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 /// Counts of executors that have gone are kept until there are so many more than executors.
 const GIVEN_SPARE: usize = 1_000;
 
-impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> Dispatcher<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + RuleStore> Dispatcher<S> {
     /// Chooses an executor for each; what finds none waits until it is due, then fails.
     pub(super) async fn choose(&self, outgoing_runs: Vec<OutgoingRun>) -> Result<Vec<RoutedRun>, Failed> {
         let known = match self.known(&outgoing_runs).await {

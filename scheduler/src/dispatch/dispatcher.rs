@@ -13,7 +13,9 @@ use crate::domain::routing::{CandidateLists, NoExecutor, Rings};
 use crate::domain::{AppId, ExecutorId, IdSource, LogId, Reason, Run, Status, TenantId, Transition, failure};
 use crate::metrics::METRICS;
 use crate::queue::{Batch, RunQueue, UnderWay};
-use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, RunDispatch, StoreError};
+use crate::store::{
+    ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, RuleStore, RunDispatch, StoreError,
+};
 use dashmap::DashMap;
 use futures_util::FutureExt;
 use futures_util::future::{join, join_all};
@@ -121,7 +123,7 @@ pub struct DispatchParts<S: ?Sized> {
     pub ended: Arc<EndedRuns>,
 }
 
-impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> Dispatcher<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + RuleStore> Dispatcher<S> {
     /// Over the node's parts.
     pub fn new(parts: DispatchParts<S>, settings: DispatchSettings) -> Self {
         let DispatchParts { store, clock, membership, registry, rules, transport, canceller, queue, ids, tasks, ended } =

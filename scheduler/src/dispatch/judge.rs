@@ -2,13 +2,14 @@
 
 use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::OutgoingRun;
+use super::tasks::Definitions;
 use crate::domain::instant::local_words;
 use crate::domain::missed;
 use crate::domain::rules::WindowAction;
 use crate::domain::task::Maintenance;
 use crate::domain::{Reason, Run, Status, Task, TaskId, Transition, Trigger};
 use crate::queue::returned_to_all;
-use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore};
+use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, RuleStore};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ const UNREADABLE_PAUSE_MS: i64 = 10_000;
 /// Fire times of overdue runs by task, latest first.
 type Overdue = HashMap<TaskId, Vec<i64>>;
 
-impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> Dispatcher<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + RuleStore> Dispatcher<S> {
     /// Sorts out what is no longer to run.
     pub(super) async fn judge(&self, runs: Vec<Run>) -> Result<Vec<OutgoingRun>, Failed> {
         if let Err(error) = self.clock.refresh(&*self.store).await {
@@ -35,6 +36,9 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
             Ok(tasks) => tasks,
             Err(error) => return Err((runs, error)),
         };
+        if let Err(error) = self.look_for_scripts(&runs, &tasks).await {
+            return Err((runs, error));
+        }
         let overdue = match self.overdue(&runs).await {
             Ok(overdue) => overdue,
             Err(error) => return Err((runs, error)),
@@ -74,6 +78,18 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> D
         self.change(steps).await;
         self.settle_outdated(outdated).await;
         Ok(outgoing_runs)
+    }
+
+    /// Scripts may have been allowed a moment ago: none fails by rules that have changed since.
+    async fn look_for_scripts(&self, runs: &[Run], tasks: &Definitions) -> crate::store::Result<()> {
+        let rules = self.rules.now();
+        let is_refused = |run: &Run| {
+            tasks.get(run.task_id).is_some_and(|task| task.script != 0 && !rules.allows_scripts(task.app_id))
+        };
+        if runs.iter().any(is_refused) {
+            self.rules.refresh(&*self.store, self.clock.now_ms()).await?;
+        }
+        Ok(())
     }
 
     /// Changed since: the change has cancelled the row and this is a copy, which loses at the version; or an attempt of the

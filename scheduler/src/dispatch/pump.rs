@@ -7,7 +7,7 @@
 use super::Dispatcher;
 use crate::cluster::Clock;
 use crate::queue::{Batch, RunQueue};
-use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore};
+use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, RuleStore};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::future::ready;
@@ -47,7 +47,7 @@ pub struct PumpCore<S: ?Sized> {
     batches: TaskTracker,
 }
 
-impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + 'static> PumpCore<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + RuleStore + 'static> PumpCore<S> {
     /// Over the node's parts.
     pub fn new(
         dispatcher: Arc<Dispatcher<S>>,
@@ -107,7 +107,7 @@ fn batch_runs(executors: usize) -> usize {
     executors.saturating_mul(BATCH_RUNS_EACH).clamp(BATCH_RUNS, BATCH_RUNS_MAX)
 }
 
-async fn dispatch<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore>(
+async fn dispatch<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + RuleStore>(
     dispatcher: Arc<Dispatcher<S>>,
     batch: Batch,
     permit: OwnedSemaphorePermit,
@@ -125,7 +125,7 @@ pub struct Pump<S: ?Sized> {
     thread: std::thread::JoinHandle<()>,
 }
 
-impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + 'static> Pump<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + RuleStore + 'static> Pump<S> {
     /// Starts the thread.
     ///
     /// # Errors

@@ -7,10 +7,10 @@ use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::OutgoingRun;
 use crate::domain::rate_limit::{DELAY_MS_MAX, Slot, SlotRequest};
 use crate::domain::{Reason, Run, Status, Transition};
-use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore};
+use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, RuleStore};
 use std::cmp::Reverse;
 
-impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> Dispatcher<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + RuleStore> Dispatcher<S> {
     /// Lets those through that have or get a slot; the others are put back until theirs, or end
     /// when there is none in time.
     pub(super) async fn take_rate_slots(&self, outgoing_runs: Vec<OutgoingRun>) -> Result<Vec<OutgoingRun>, Failed> {

@@ -5,7 +5,7 @@ use super::dispatcher::Dispatcher;
 use super::outgoing::{OutgoingRun, RoutedRun, item, refused};
 use crate::domain::{Executor, ExecutorId};
 use crate::metrics::{METRICS, UNCONFIRMED, UNREACHABLE};
-use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore};
+use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, RuleStore};
 use carillon_protocol::{Dispatch, DispatchAck, DispatchOutcome};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Pause before a message whose fate is unknown is repeated to the same executor.
 const RESEND_PAUSE: Duration = Duration::from_millis(200);
 
-impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore> Dispatcher<S> {
+impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + RuleStore> Dispatcher<S> {
     /// Sends to all executors at once; returns the runs that no executor has accepted yet.
     pub(super) async fn send_all(&self, dispatched: Vec<RoutedRun>) -> Vec<OutgoingRun> {
         let mut by_executor: BTreeMap<ExecutorId, (Arc<Executor>, Vec<OutgoingRun>)> = BTreeMap::new();

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn an_action_of_a_newer_node_goes_by_its_target() {
-        assert_eq!(Action::changes_of("paint", "app").words(), ["apps", "keys", "audit"]);
+        assert_eq!(Action::changes_of("paint", "app").words(), ["apps", "keys", "executors", "audit"]);
         assert_eq!(Action::changes_of("paint", "moon").words(), ["audit"]);
     }
 }

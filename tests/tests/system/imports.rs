@@ -1,6 +1,6 @@
 //! `carillon import`: what an xxl-job has comes over once, whole, and without a start; groups are switched over and back.
 
-use carillon::domain::xxljob::{ForeignGroup, ForeignJob, ForeignLog};
+use carillon::domain::xxljob::{ForeignGlue, ForeignGroup, ForeignJob, ForeignLog};
 use carillon_tests::foreign::{Release, XxlJob, glue_of, groups, horace_rows, insert_horace, jobs, users};
 use carillon_tests::node::TOKEN;
 use carillon_tests::plain_executor::{PlainExecutor, open_door};
@@ -19,6 +19,7 @@ scenario!(a_horace_comes_over_once: sqlite);
 scenario!(users_come_over_with_what_they_could_do: sqlite);
 scenario!(old_runs_come_over_once: sqlite mariadb postgres);
 scenario!(a_dry_run_changes_nothing: sqlite);
+scenario!(scripts_come_along_where_that_is_asked_for: sqlite mariadb);
 scenario!(groups_are_switched_and_given_back_without_a_gap: mariadb);
 scenario!(a_switch_that_broke_off_goes_on: sqlite);
 scenario!(what_belongs_together_is_switched_together: sqlite);
@@ -609,4 +610,62 @@ async fn what_belongs_together_is_switched_together(kind: Kind) {
     assert!(moved["told"][0].as_str().unwrap().contains("job 3"), "{moved}");
     let follower = &tasks_by_job(&world.api(), "shop").await[&2];
     assert_eq!((&follower["state"], &follower["next_fire_at"]), (&json!("started"), &Value::Null));
+}
+
+async fn scripts_come_along_where_that_is_asked_for(kind: Kind) {
+    let world = World::new(kind).await;
+    world.nodes(&[]).await;
+    let api = world.api();
+    let (source, next) = daily(&[(1, 1, ""), (2, 1, ""), (3, 2, "")]).await;
+    let version = |id: i64, text: &str, at: i64| ForeignGlue {
+        id,
+        job_id: 1,
+        glue_type: "GLUE_SHELL".to_owned(),
+        glue_source: text.to_owned(),
+        glue_remark: format!("remark {id}"),
+        add_time: Some(at),
+    };
+    source.insert_glue(&[version(1, "echo 1", 1_700_000_000_000), version(2, "echo 2", 1_700_000_100_000)]).await;
+    let script =
+        "UPDATE xxl_job_info SET glue_type = 'GLUE_SHELL', glue_source = 'echo 2', executor_handler = '' WHERE id = 1";
+    source.database.execute(script).await;
+    let args = ["--tenant", "shop"];
+    imported(&world, &source.database, "xxl-job", &args).await;
+    let task = async || tasks_by_job(&api, "shop").await[&1].clone();
+    assert_eq!(task().await["script"], 0, "only where that is asked for");
+    let with = ["--tenant", "shop", "--with-scripts"];
+    // Nobody could run it.
+    let report = imported(&world, &source.database, "xxl-job", &with).await;
+    assert_eq!((&report["scripts"], &task().await["script"]), (&json!([]), &json!(0)), "{report}");
+    let of_script = |report: &Value| {
+        let left = report["uncarried"].as_array().unwrap().clone();
+        left.into_iter().filter(|one| one["field"] == "glue_type").collect::<Vec<_>>()
+    };
+    assert!(of_script(&report)[0]["why"].as_str().unwrap().contains("has no token"), "{report}");
+    let apps = all(&api, "/apps?tenant=shop").await;
+    let app = |name: &str| apps.iter().find(|app| app["name"] == name).unwrap().clone();
+    assert_eq!((&app("app-1")["scripts"], &app("app-2")["scripts"]), (&json!(true), &json!(false)));
+    let path = format!("/apps/{}/keys", app("app-1")["id"].as_str().unwrap());
+    api.expect(201, reqwest::Method::POST, &path, Some(&json!({ "kind": "token" }))).await;
+    let dry = imported(&world, &source.database, "xxl-job", &[&with[..], &["--dry-run"]].concat()).await;
+    assert_eq!((&dry["scripts"], &task().await["script"]), (&json!(["shop/app-1/job 1"]), &json!(0)));
+    let report = imported(&world, &source.database, "xxl-job", &with).await;
+    assert_eq!((&report["scripts"], of_script(&report).len()), (&json!(["shop/app-1/job 1"]), 0), "{report}");
+    let id = task().await["id"].as_str().unwrap().to_owned();
+    let versions = api.get(&format!("/tasks/{id}/script/versions")).await;
+    let told: Vec<_> =
+        versions["items"].as_array().unwrap().iter().map(|one| (&one["remark"], &one["updated_at"])).collect();
+    let expected =
+        [(json!("remark 2"), json!(1_700_000_100_000_i64)), (json!("remark 1"), json!(1_700_000_000_000_i64))];
+    assert_eq!(told, expected.iter().map(|(remark, at)| (remark, at)).collect::<Vec<_>>());
+    assert_eq!(api.get(&format!("/tasks/{id}/script")).await["source"], "echo 2");
+    // Again: nothing. Changed there: one version more.
+    let report = imported(&world, &source.database, "xxl-job", &with).await;
+    assert_eq!((&report["scripts"], &task().await["script"]), (&json!([]), &json!(2)));
+    source.database.execute("UPDATE xxl_job_info SET glue_source = 'echo 3' WHERE id = 1").await;
+    let report = imported(&world, &source.database, "xxl-job", &with).await;
+    assert_eq!((&report["scripts"], &task().await["script"]), (&json!(["shop/app-1/job 1"]), &json!(3)));
+    // What came along is switched over with the others.
+    let moved = imported(&world, &source.database, "switch", &["--tenant", "shop", "--group", "app-1"]).await;
+    assert_eq!(moved["tasks"], json!({ "shop/app-1/job 1": next, "shop/app-1/job 2": next }), "{moved}");
 }

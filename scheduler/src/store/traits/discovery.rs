@@ -1,8 +1,9 @@
 //! What `discovery/` asks: where apps' executors are found that do not register themselves.
 
+use super::plain_executors::AnnouncedBy;
 use crate::domain::discovery::DiscoverySpec;
 use crate::domain::{AppId, ExecutorId, Owner};
-use crate::store::{AnnouncedBy, Result};
+use crate::store::Result;
 use async_trait::async_trait;
 
 /// Where an app's executors are found.
