@@ -3,6 +3,7 @@
 /** What can be done, and the kind of thing that it is done to. */
 export const ACTIONS = {
   add_window: "maintenance_window",
+  allow_scripts: "app",
   apply_tasks: "task",
   cancel_backfill: "task",
   cancel_run: "task_log",
@@ -35,9 +36,11 @@ export const ACTIONS = {
   end_user_sessions: "user",
   finish_cluster_sign_in: "user",
   finish_single_sign_on: "user",
+  import_runs: "tenant",
   pause_task: "task",
   put_calendar: "calendar",
   put_discovery: "app",
+  put_script: "task",
   redeem_sign_in: "user",
   register_handlers: "app",
   replace_task: "task",

@@ -129,6 +129,7 @@ export interface ProblemParams {
   no_account: { detail: string };
   no_cluster_sign_in: { cluster: string };
   no_json: None;
+  no_plain_executors: { app: string };
   no_route: None;
   no_session: None;
   no_sign_on: None;
@@ -146,6 +147,7 @@ export interface ProblemParams {
   role_granted: { users: string };
   run_ended: { status: string };
   run_started: { id: string };
+  scripts_not_allowed: { app: string };
   session_needed: None;
   sign_on_away: None;
   sign_on_refused: { detail: string };

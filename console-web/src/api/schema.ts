@@ -192,6 +192,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{id}/scripts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Allow an app's tasks to be scripts, or forbid it
+         * @description Whoever may write a script has it run as the user that the executors run as. Where scripts are forbidden, none is written, and runs of tasks that are scripts fail with the reason `scripts_not_allowed`.
+         */
+        put: operations["allow_scripts"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/audit": {
         parameters: {
             query?: never;
@@ -1145,6 +1165,67 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tasks/{id}/script": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The script of a task
+         * @description Of a task that calls a handler: the type `BEAN`, and no text.
+         */
+        get: operations["show_script"];
+        /**
+         * Write the script of a task
+         * @description Its runs are this script from then on, and executors of xxl-job run it; runs of the script before are revoked before the response. The type `BEAN` makes them calls of the task's handler again. The same type and text as before change nothing. The last 30 versions are kept; to restore one, write it again.
+         */
+        put: operations["put_script"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tasks/{id}/script/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Versions of a task's script, the newest first
+         * @description The last 30, also of a task that calls its handler again; without their texts.
+         */
+        get: operations["list_script_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tasks/{id}/script/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A version of a task's script, with its text */
+        get: operations["show_script_version"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tasks/{id}/skip": {
         parameters: {
             query?: never;
@@ -1305,10 +1386,30 @@ export interface paths {
         get: operations["list_origins"];
         /**
          * Note where tasks were imported from
-         * @description `carillon import` does. A number is given to a task that has none, if no other task of the tenant has it; numbers never change.
+         * @description `carillon import` does. A number is given to a task, or an app, that has none, if no other one of the tenant has it; numbers never change.
          */
         put: operations["set_origins"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/origins/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Write runs of another scheduler that have ended
+         * @description `carillon import` does. They stand among the runs of their tasks; nothing follows of them. Where a task has a run of that instant already, it stays.
+         */
+        post: operations["import_runs"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1482,6 +1583,11 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description Whether an app's tasks may be scripts. */
+        AllowedScripts: {
+            /** @description Whether they may. */
+            allowed: boolean;
+        };
         /** @description An app. */
         App: {
             /**
@@ -1505,10 +1611,22 @@ export interface components {
              * @description Increases with every change.
              */
             revision: number;
+            /** @description Whether its tasks may be scripts. */
+            scripts: boolean;
             /** @description How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses. */
             sign_method: components["schemas"]["RequiredSignMethod"];
             /** @description Tenant's name. */
             tenant: string;
+        };
+        /** @description The number of an app. */
+        AppNumber: {
+            /** @description The app's id. */
+            app: string;
+            /**
+             * Format: int32
+             * @description The number by which scripts of xxl-job know it: the id of its group.
+             */
+            number: number;
         };
         /** @description A page of a list. */
         AppPage: {
@@ -1884,6 +2002,15 @@ export interface components {
             /** @description Logs of runs whose executor could not be asked; they may still start. */
             unreachable: string[];
         };
+        /** @description A script that was written. */
+        ChangedScript: {
+            /** @description Logs of runs that are still running. */
+            running: string[];
+            /** @description The script. */
+            script: components["schemas"]["Script"];
+            /** @description Logs of runs whose executor could not be asked; they may still start. */
+            unreachable: string[];
+        };
         /** @description Another cluster. */
         Cluster: {
             figures?: components["schemas"]["ClusterFigures"] | null;
@@ -1988,6 +2115,8 @@ export interface components {
              * @description Increases with every change.
              */
             revision: number;
+            /** @description Whether its tasks may be scripts. */
+            scripts: boolean;
             /** @description How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses. */
             sign_method: components["schemas"]["RequiredSignMethod"];
             /** @description Tenant's name. */
@@ -2326,7 +2455,7 @@ export interface components {
              * @description Why it is in this state; docs/concepts.md explains the words.
              * @enum {string}
              */
-            reason?: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit" | "restored";
+            reason?: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit" | "restored" | "scripts_not_allowed";
             /**
              * @description The run's state.
              * @enum {string}
@@ -2399,6 +2528,12 @@ export interface components {
          * @enum {string}
          */
         Gap: "auto" | "skip" | "after";
+        /**
+         * @description What the runs of a task are, in xxl-job's words. Its releases 2.2.0 to 3.4.2 know all of them, but for `GLUE_PYTHON2`, which is
+         *     of 3.2.0.
+         * @enum {string}
+         */
+        GlueType: "BEAN" | "GLUE_GROOVY" | "GLUE_SHELL" | "GLUE_PYTHON" | "GLUE_PYTHON2" | "GLUE_PHP" | "GLUE_NODEJS" | "GLUE_POWERSHELL";
         /** @description A role granted to a user. */
         Grant: {
             /** @description Only in these apps (ids); empty means all. */
@@ -2433,6 +2568,33 @@ export interface components {
             tenant?: string | null;
             /** @description Tenant's id; null means the whole platform. */
             tenant_id?: string | null;
+        };
+        /** @description A run that has ended. */
+        ImportedRun: {
+            /** @description How it ended. */
+            end: components["schemas"]["RunEnd"];
+            /**
+             * Format: int64
+             * @description When it ended, epoch ms; from `fire_time` until now.
+             */
+            finished_at: number;
+            /**
+             * Format: int64
+             * @description When it fired, epoch ms; not later than now.
+             */
+            fire_time: number;
+            /** @description What was said of it. */
+            message?: string;
+            /** @description The task's id. */
+            task: string;
+        };
+        /** @description What became of them. */
+        ImportedRuns: {
+            /**
+             * Format: u-int64
+             * @description Runs that were written; the others were there already, or are of tasks that are not.
+             */
+            written: number;
         };
         /** @description A key, without its secret. */
         Key: {
@@ -2692,6 +2854,20 @@ export interface components {
             permissions: string[];
             /** @description Tenant (name) where it can be granted; everywhere when absent. */
             tenant?: string | null;
+        };
+        /** @description A script to write. */
+        NewScript: {
+            /** @description What it is for. */
+            glue_type: components["schemas"]["GlueType"];
+            /** @description What its author says of it. */
+            remark?: string;
+            /** @description The text, up to 60,000 bytes. */
+            source?: string;
+            /**
+             * Format: int64
+             * @description When it was written, epoch ms, for versions from elsewhere; now at the latest, which is the default.
+             */
+            updated_at?: number | null;
         };
         /** @description A task to create. Omitted fields have their defaults. */
         NewTask: {
@@ -2965,6 +3141,10 @@ export interface components {
         };
         /** @description Where a task was imported from. */
         NewTaskOrigin: {
+            /** @description Where alarms went, as portals of xxl-job show it; nothing is sent there. */
+            alarm_email?: string;
+            /** @description Who is responsible for it, as portals of xxl-job show it; nothing goes by it. */
+            author?: string;
             /**
              * Format: int32
              * @description The number by which executors and scripts of xxl-job know it.
@@ -3063,8 +3243,15 @@ export interface components {
             leases: components["schemas"]["Lease"][];
             this: components["schemas"]["ThisNode"];
         };
+        /** @description Runs that have ended. */
+        OldRuns: {
+            /** @description 1 to 500 runs. */
+            items: components["schemas"]["ImportedRun"][];
+        };
         /** @description Where tasks were imported from. */
         Origins: {
+            /** @description Up to 500 apps with the numbers by which scripts of xxl-job know them. */
+            apps?: components["schemas"]["AppNumber"][];
             /** @description Up to 500 tasks. */
             items: components["schemas"]["NewTaskOrigin"][];
         };
@@ -3286,7 +3473,7 @@ export interface components {
             type: string;
         };
         /** @enum {string} */
-        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "own_account" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "no_cluster_sign_in" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "change_too_late" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "token_taken" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "nothing_held" | "outdated" | "conflict";
+        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "own_account" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "no_cluster_sign_in" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "change_too_late" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "token_taken" | "scripts_not_allowed" | "no_plain_executors" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "nothing_held" | "outdated" | "conflict";
         /** @description A calendar that was written. */
         PutCalendar: {
             calendar: components["schemas"]["CalendarVersion"];
@@ -3411,6 +3598,11 @@ export interface components {
          * @enum {string}
          */
         Routing: "random" | "first" | "last" | "round" | "consistent_hash" | "least_frequently_used" | "least_recently_used" | "failover" | "busyover" | "least_loaded" | "sharding";
+        /**
+         * @description How a run ended in another scheduler.
+         * @enum {string}
+         */
+        RunEnd: "succeeded" | "failed" | "timed_out" | "not_sent" | "unknown";
         /** @description A run to start. */
         RunInput: {
             /**
@@ -3443,7 +3635,7 @@ export interface components {
          * @description Why a run is in its state; docs/concepts.md explains the words. Empty when there is nothing to explain.
          * @enum {string}
          */
-        RunReason: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit" | "restored";
+        RunReason: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit" | "restored" | "scripts_not_allowed";
         /**
          * @description State of a run; `stopping` while its executor was asked to stop it and has not confirmed yet.
          * @enum {string}
@@ -3732,6 +3924,56 @@ export interface components {
              * @default 0
              */
             wait_timeout_ms: number;
+        };
+        /** @description The script of a task, or a version of it. */
+        Script: {
+            /** @description Who wrote it. */
+            author: string;
+            /** @description What it is for. */
+            glue_type: components["schemas"]["GlueType"];
+            /** @description What its author said of it. */
+            remark: string;
+            /**
+             * Format: int64
+             * @description Of the task; increases with every change of it.
+             */
+            revision: number;
+            /** @description The text. */
+            source: string;
+            /**
+             * Format: int64
+             * @description When, epoch ms; executors know the version by it.
+             */
+            updated_at: number;
+            /**
+             * Format: int64
+             * @description Number of the version, from 1; 0 where there is none.
+             */
+            version: number;
+        };
+        /** @description A version of a script. */
+        ScriptVersion: {
+            /** @description Who wrote it. */
+            author: string;
+            /** @description What it is for. */
+            glue_type: components["schemas"]["GlueType"];
+            /** @description What its author said of it. */
+            remark: string;
+            /**
+             * Format: int64
+             * @description When, epoch ms; executors know the version by it.
+             */
+            updated_at: number;
+            /**
+             * Format: int64
+             * @description Number of the version, from 1; 0 where there is none.
+             */
+            version: number;
+        };
+        /** @description Versions of a script. */
+        ScriptVersions: {
+            /** @description The newest first, 30 at most. */
+            items: components["schemas"]["ScriptVersion"][];
         };
         /** @description A second in which something fires. */
         Second: {
@@ -4060,6 +4302,11 @@ export interface components {
             routing: components["schemas"]["Routing"];
             /** @description Kind of schedule; setting only `cron` makes it `cron`. */
             schedule: components["schemas"]["ScheduleKind"];
+            /**
+             * Format: int64
+             * @description The version of the script that its runs are; 0 where they are calls of its handler.
+             */
+            script: number;
             /**
              * Format: int32
              * @description Delays all fires by one fixed offset below this, derived from the task's id; cron and fixed rate only. 0: none.
@@ -5764,6 +6011,45 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    allow_scripts: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AllowedScripts"];
+            };
+        };
+        responses: {
+            /** @description The app */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["App"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     search_audit: {
         parameters: {
             query?: {
@@ -7008,7 +7294,7 @@ export interface operations {
                 /** @description Only in this state. */
                 status?: ("init" | "queued" | "dispatched" | "retry" | "succeeded" | "failed" | "discarded" | "expired" | "cancelled") | null;
                 /** @description Only for this reason. */
-                reason?: ("" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit" | "restored") | null;
+                reason?: ("" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit" | "restored" | "scripts_not_allowed") | null;
                 /** @description Only with this trigger: `schedule`, `misfire`, `manual`, `parent` or `backfill`. */
                 trigger?: ("schedule" | "misfire" | "manual" | "parent" | "backfill") | null;
                 /** @description From this fire time on, epoch ms; in a list by a `status` other than `succeeded`, due time. */
@@ -7748,6 +8034,130 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    show_script: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The script */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Script"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_script: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewScript"];
+            };
+        };
+        responses: {
+            /** @description The script, and the runs that could not be revoked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangedScript"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_script_versions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The versions */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScriptVersions"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    show_script_version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The version */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Script"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     skip_fire: {
         parameters: {
             query?: never;
@@ -8192,6 +8602,42 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    import_runs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OldRuns"];
+            };
+        };
+        responses: {
+            /** @description How many were written */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedRuns"];
+                };
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorised"];
