@@ -67,6 +67,7 @@ it("opens the door of an app, shows who comes in and what they run, and closes i
   for (const note of [ofTask.note.refused, ofTask.note.seconds]) await page.getByText(note).waitFor();
   await page.getByText(ofTask.number_unknown).waitFor();
 
+  executor.lines = ["settles 17 bills", "is done"];
   got(await world.api.POST("/tasks/{id}/run", { params: { path: { id: task } }, body: { at: null, delay_ms: null, idempotency_key: null, priority: null } }));
   const { id } = await world.log(task, "succeeded");
   await until("the run", async () => Promise.resolve(executor.runs.length > 0));
@@ -77,6 +78,10 @@ it("opens the door of an app, shows who comes in and what they run, and closes i
   await until("the number", async () => (await fact(ofLog.number).innerText()) === String(executor.runs[0]?.logId));
   expect(await fact(ofTask.handler).innerText()).toBe("settleDay");
   expect(await fact(en.common.executor).innerText()).toContain(listens.replace("http://", ""));
+  // Its log, from the first line on: what it keeps has no end in bytes.
+  const output = page.getByRole("region", { name: say(en.logs.output.label, { attempt: 1 }) });
+  await output.getByText("settles 17 bills", { exact: true }).waitFor();
+  await page.locator('[data-output="complete"]').waitFor();
   await window.picture("xxljob-log");
 
   await window.open(`/apps/${key.appId}`);

@@ -45,6 +45,41 @@ afterEach(() => {
 });
 const settle = () => vi.advanceTimersByTimeAsync(10);
 
+describe("following the output of an executor that keeps lines", () => {
+  const LINE = 2 ** 24;
+  const lines = ["one", "two"];
+  const pageAt = (offset: number) => {
+    const line = Math.max(1, Math.floor(offset / LINE));
+    const rest = lines.slice(line - 1).map((each) => `${each}\n`).join("");
+    const next = line > lines.length ? line * LINE : (lines.length + 1) * LINE;
+    return { ...page(0), text: rest, next };
+  };
+  it("reads from the first line, then goes on where the page ended", async () => {
+    vi.stubGlobal("fetch", (request: Request) => {
+      const url = new URL(request.url);
+      asked.push(url);
+      return Promise.resolve(answered(pageAt(Number(url.searchParams.get("offset"))), 200));
+    });
+    feed.toEnd();
+    await settle();
+    expect(text()).toBe("one\ntwo");
+    expect(last()).toMatchObject({ isSeekable: false, held: { from: 0 } });
+    expect(lastSource()?.url).toContain(`offset=${3 * LINE}`);
+    const before = asked.length;
+    await feed.earlier();
+    expect(asked).toHaveLength(before);
+  });
+  it("has no end to show of one that does not answer: it begins at the beginning", async () => {
+    vi.stubGlobal("fetch", (request: Request) => {
+      const offset = Number(new URL(request.url).searchParams.get("offset"));
+      return Promise.resolve(answered({ ...page(0), state: "unreachable", text: "", next: offset }, 200));
+    });
+    feed.toEnd();
+    await settle();
+    expect(last()?.held).toMatchObject({ from: 0, next: 0 });
+  });
+});
+
 describe("following an output", () => {
   it("reads what there is, then what comes, and ends with the output", async () => {
     stored = "one\ntwo ü\n";

@@ -31,6 +31,8 @@ export class PlainExecutor {
   private again: NodeJS.Timeout | undefined;
   /** Runs in the order in which they came. */
   readonly runs: Came[] = [];
+  /** What each run has logged. */
+  lines: string[] = ["begins", "ends"];
 
   private constructor(
     private readonly access: Access,
@@ -49,7 +51,8 @@ export class PlainExecutor {
     server.on("request", (request, answer) => {
       void textOf(request).then((text) => {
         answer.setHeader("content-type", "text/html;charset=utf-8");
-        answer.end(JSON.stringify({ code: 200 }));
+        const asks = request.url === "/log" ? (JSON.parse(text) as { fromLineNum: number }) : undefined;
+        answer.end(JSON.stringify({ code: 200, msg: null, content: asks === undefined ? null : pageOf(executor.lines, asks.fromLineNum) }));
         if (request.url === "/run") executor.ran(JSON.parse(text) as Came);
       });
     });
@@ -91,4 +94,10 @@ async function textOf(request: IncomingMessage): Promise<string> {
   const parts: Buffer[] = [];
   for await (const part of request) parts.push(part as Buffer);
   return Buffer.concat(parts).toString();
+}
+
+/** The lines from one on, counted from 1. */
+function pageOf(lines: readonly string[], from: number) {
+  const logContent = lines.slice(Math.max(0, from - 1)).map((line) => `${line}\n`).join("");
+  return { fromLineNum: from, toLineNum: lines.length, logContent, isEnd: false };
 }

@@ -918,7 +918,7 @@ export interface paths {
         };
         /**
          * A page of a run's log output
-         * @description Read from the executor that ran it, by byte offset. `state` explains an empty page: output is lost with its executor. More follows until `final`.
+         * @description Read from the executor that ran it, by byte offset. `state` explains an empty page: output is lost with its executor. More follows until `final`. Executors of xxl-job keep lines: there, an offset is 0 or the `next` of a page.
          */
         get: operations["read_log_output"];
         put?: never;

@@ -30,11 +30,16 @@ export interface Output {
   said?: PageOfOutput;
   /** Whether text after the window was dropped: it ends before the output does. */
   isBehind: boolean;
+  /** Whether offsets count bytes, so that one can begin anywhere. Executors of xxl-job keep lines: theirs go on from where a page ended. */
+  isSeekable: boolean;
 }
 
 /** Past every end: the page there is empty and says where the end is. */
 const END = Number.MAX_SAFE_INTEGER;
 const PAGE_BYTES = 262_144;
+
+/** No executor keeps so much: an end beyond it counts no bytes, or is the question itself, of one that does not answer. */
+const END_MAX = 2 ** 40;
 
 /** Nothing new for so long may mean that the connection is dead: what keeps it open is not told to the page, ms. */
 const QUIET_MS = 60_000;
@@ -54,7 +59,7 @@ async function pageOf(id: string, attempt: number, offset: number, signal: Abort
 
 /** One reader of one attempt, while the page can be seen. `changed` hears of every change; `end` closes it for good. */
 export class Feed {
-  output: Output = { held: nothing(0), state: { is: "connecting" }, isBehind: false };
+  output: Output = { held: nothing(0), state: { is: "connecting" }, isBehind: false, isSeekable: true };
   /** Whether what comes may push out what is shown: its reader looks at the end. */
   mayDrop = true;
   private close: (() => void) | undefined;
@@ -75,18 +80,20 @@ export class Feed {
     this.set({ state: { is: "connecting" } });
     void this.during(async (signal) => {
       const { next: size } = await pageOf(this.id, this.attempt, END, signal, 4);
-      let from = Math.max(0, size - TAIL_BYTES);
+      const isSeekable = size <= END_MAX;
+      let from = isSeekable ? Math.max(0, size - TAIL_BYTES) : 0;
       const first = await pageOf(this.id, this.attempt, from, signal);
       // An offset within a character means the next one.
-      if (first.text !== "") from = first.next - new TextEncoder().encode(first.text).length;
-      this.set({ held: begin(from, first.text, first.next), isBehind: false });
+      if (from > 0 && first.text !== "") from = first.next - new TextEncoder().encode(first.text).length;
+      this.set({ held: begin(from, first.text, first.next), isBehind: false, isSeekable });
       this.goOn(first);
     });
   }
 
   /** Reads what comes before the window. What no longer fits is dropped from its end, and reading on stops there. */
   async earlier(): Promise<void> {
-    const { held } = this.output;
+    const { held, isSeekable } = this.output;
+    if (!isSeekable) return;
     const from = Math.max(0, held.from - PAGE_BYTES);
     if (held.from === 0) return;
     const { signal } = this.stop;
@@ -217,10 +224,12 @@ export class Feed {
 export async function wholeOutput(id: string, attempt: number, progress: (bytes: number) => void): Promise<string[]> {
   const { signal } = new AbortController();
   const parts: string[] = [];
+  let read = 0;
   for (let offset = 0; ; ) {
     const page = await pageOf(id, attempt, offset, signal);
     parts.push(page.text);
-    progress(page.next);
+    read += new TextEncoder().encode(page.text).length;
+    progress(read);
     if (!page.more || page.next <= offset) return parts;
     offset = page.next;
   }

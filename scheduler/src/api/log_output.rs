@@ -35,7 +35,8 @@ pub fn operations() -> Vec<Operation> {
         get("/task-logs/{id}/output", "read_log_output", P::TaskLogsOutput, "A page of a run's log output")
             .says(
                 "Read from the executor that ran it, by byte offset. `state` explains an empty page: output is lost \
-                 with its executor. More follows until `final`.",
+                 with its executor. More follows until `final`. Executors of xxl-job keep lines: there, an offset is 0 or \
+                 the `next` of a page.",
             )
             .query::<PageQuery>()
             .answers::<LogOutput>(200, "A page, which may be empty")

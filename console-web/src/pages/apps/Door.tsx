@@ -1,13 +1,13 @@
 /** The door of an app for executors of xxl-job: whether it is open, its tokens, who has come in, and what is different for them. */
-import { Button, Flex, type TableProps } from "antd";
+import { Button, Card, Flex, type TableProps } from "antd";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { $api, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { isDoorOpen, librariesOf } from "../../lib/xxljob";
+import { Failure } from "../../parts/Failure";
 import { BY_AFTER, itemsOf, List, type Pages } from "../../parts/List";
 import { Moment } from "../../parts/Moment";
-import { Section } from "../../parts/Section";
 import { Word } from "../../parts/Tags";
 import { KeyEnds, KeyState, USES_MS } from "./keyParts";
 import { NewToken } from "./NewToken";
@@ -30,24 +30,27 @@ export function Door({ app }: { app: Schema<"App"> }) {
   const keys = itemsOf(pages);
   const isOpen = isDoorOpen(keys);
   return (
-    <Section
-      title={t("door.title")}
-      isKnown={pages.data !== undefined}
-      error={pages.error}
-      again={() => void pages.refetch()}
-      extra={may("keys.create", scope) && <Button onClick={() => setIsMaking(true)}>{t(isOpen ? "door.another" : "door.open_it")}</Button>}
-    >
-      <Flex vertical gap="middle">
-        <div>
-          <Word tone={isOpen ? "good" : "idle"}>{t(isOpen ? "door.open" : "door.closed")}</Word>
-          <span className="beside">{t(isOpen ? "door.open_help" : "door.closed_help", { app: app.name })}</span>
-        </div>
-        {keys.some(({ kind }) => kind === "token") && <Tokens app={app} pages={pages} />}
-        {isOpen && <Came app={app} />}
-      </Flex>
+    <section aria-label={t("door.title")} aria-busy={pages.isPending}>
+      <Card
+        size="small"
+        title={<h2 className="card-title">{t("door.title")}</h2>}
+        extra={may("keys.create", scope) && <Button onClick={() => setIsMaking(true)}>{t(isOpen ? "door.another" : "door.open_it")}</Button>}
+      >
+        <Flex vertical gap="middle">
+          <Failure error={pages.error} again={() => void pages.refetch()} />
+          {pages.data !== undefined && (
+            <div>
+              <Word tone={isOpen ? "good" : "idle"}>{t(isOpen ? "door.open" : "door.closed")}</Word>
+              <span className="beside">{t(isOpen ? "door.open_help" : "door.closed_help", { app: app.name })}</span>
+            </div>
+          )}
+          {keys.some(({ kind }) => kind === "token") && <Tokens app={app} pages={pages} />}
+          {isOpen && <Came app={app} />}
+        </Flex>
+      </Card>
       {isMaking && <NewToken app={app} onCreated={setMade} onClose={() => setIsMaking(false)} />}
       {made !== undefined && <TokenOnce app={app} token={made.secret} onClose={() => setMade(undefined)} />}
-    </Section>
+    </section>
   );
 }
 

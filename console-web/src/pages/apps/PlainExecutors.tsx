@@ -50,7 +50,11 @@ export function PlainExecutors({ app, executors, libraries, isKnown, error, agai
       </Typography.Title>
       <Failure error={error} again={again} />
       {isKnown && executors.length === 0 && <p className="card-lead">{t("executors.none")}</p>}
-      {rows.length > 0 && <SmallTable columns={columns} rows={rows} />}
+      {rows.length > 0 && (
+        <div className="scrolls-aside">
+          <SmallTable columns={columns} rows={rows} />
+        </div>
+      )}
       {executors.length > SHOWN && (
         <Link to={link("/executors", { tenant: app.tenant, app: app.name })}>{t("executors.more", { n: executors.length - SHOWN })}</Link>
       )}

@@ -1,11 +1,10 @@
 /** The imported tasks, each with what it is called there. */
-import { Flex, Tooltip, type TableProps } from "antd";
+import { Flex, Tooltip, Typography, type TableProps } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { SIDE_TONES, sideOf, type Group, type Imported } from "../../lib/imports";
 import { useLink } from "../../lib/tenant";
 import { List, type Pages } from "../../parts/List";
-import { Section } from "../../parts/Section";
 import { Word } from "../../parts/Tags";
 
 interface Properties {
@@ -46,7 +45,10 @@ export function ImportedTasks({ pages, imported, chosen }: Properties) {
     { title: common("status"), key: "side", width: 170, render: (_, each) => <SideWord of={each} /> },
   ];
   return (
-    <Section title={chosen === undefined ? t("tasks.title", { n: imported.length }) : t("tasks.title_of", { app: chosen.app, n: shown.length })}>
+    <section>
+      <Typography.Title level={2} className="section-title">
+        {chosen === undefined ? t("tasks.title", { n: imported.length }) : t("tasks.title_of", { app: chosen.app, n: shown.length })}
+      </Typography.Title>
       <List<Imported>
         label={t("tasks.label")}
         pages={pages}
@@ -62,6 +64,6 @@ export function ImportedTasks({ pages, imported, chosen }: Properties) {
           </Flex>
         )}
       />
-    </Section>
+    </section>
   );
 }

@@ -49,9 +49,11 @@ function Before({ output, earlier }: { output: Output; earlier: () => Promise<un
     <>
       <Flex gap="small" align="center" wrap>
         <Typography.Text type="secondary">{t(hasDropped ? "output.dropped" : "output.not_read", { size: size(from) })}</Typography.Text>
-        <Button size="small" loading={busy} onClick={() => void ask(earlier)}>
-          {t("output.earlier")}
-        </Button>
+        {output.isSeekable && (
+          <Button size="small" loading={busy} onClick={() => void ask(earlier)}>
+            {t("output.earlier")}
+          </Button>
+        )}
       </Flex>
       <Failure error={error} />
     </>
