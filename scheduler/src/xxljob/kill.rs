@@ -34,6 +34,8 @@ impl StandIn {
     /// Has the task of this run killed there, if it is the one that goes on. `again` when it may have been told before.
     pub(super) async fn kill(&self, to: &Executor, key: RunKey, again: bool) -> Result<CancelOutcome, SendError> {
         let log = LogId(key.0);
+        // Before the rows are read: what they do not show yet comes since.
+        let at = self.now_ms();
         let of_task = self.open_of_task(to, log).await?;
         let Some(run) = of_task.iter().find(|row| row.run.id == log) else { return Ok(CancelOutcome::Ended) };
         let head = of_task.iter().min_by_key(|row| (came_at(row), row.run.id));
@@ -44,14 +46,15 @@ impl StandIn {
             return Ok(CancelOutcome::Stopping);
         }
         let others: Vec<i64> = of_task.iter().filter(|row| row.run.id != log).map(came_at).collect();
-        if !is_meant(self.stops.told(key), again, &others) {
+        let told = self.stops.told(key);
+        if !is_meant(told, again, &others) {
             return Ok(CancelOutcome::Stopping);
         }
         let job_id = self.parts.numbers.of_task(to.owner(), run.run.task_id).await.map_err(|error| unread(&error))?;
-        let at = self.now_ms();
         let reply = self.call(place_of(to), KILL_PATH, bytes(&JobBody { job_id }), ANSWER_BYTES_MAX).await;
-        // Some clients answer only once the run has ended.
-        if !matches!(reply, Err(SendError::NotDelivered(_))) {
+        // Some clients answer only once the run has ended. The first time counts: a repetition that crosses the next run must not make that
+        // one seem to have come before.
+        if !matches!(reply, Err(SendError::NotDelivered(_))) && !matches!(told, Some(Told::At(_))) {
             self.stops.note(key, Told::At(at));
         }
         // What it has ended by then, its callback tells.

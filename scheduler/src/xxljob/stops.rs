@@ -15,7 +15,7 @@ pub(super) struct Stops(DashMap<RunKey, Told>);
 pub(super) enum Told {
     /// This node was the first to learn that it is to be stopped, and has not told anybody.
     NotYet,
-    /// At this instant, cluster ms.
+    /// At this instant for the first time, cluster ms.
     At(i64),
 }
 
