@@ -7,6 +7,7 @@ use crate::domain::{AppId, Executor, ExecutorId, Reason, Run, Status, TaskId, Te
 use crate::store::{ClusterStore, DispatchStore, OutcomeStore, PermitStore, PlanStore, RuleStore, StoreErrorKind};
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::slice;
 use std::sync::{Arc, PoisonError};
 
 /// Counts of executors that have gone are kept until there are so many more than executors.
@@ -38,24 +39,25 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + 
             }
         }
         self.ask_around(probed, &mut chooser, &mut routed, &mut unrouted).await;
+        let is_early = |routed: &RoutedRun| self.is_too_early(&routed.outgoing.run, slice::from_ref(&routed.executor));
+        let (early, mut routed): (Vec<_>, Vec<_>) = routed.into_iter().partition(is_early);
+        unrouted.extend(early.into_iter().map(|early| UnroutedRun::refused(early.outgoing)));
         for (outgoing, executors) in broadcast {
-            routed.extend(self.broadcast(outgoing, &executors).await);
+            if self.is_too_early(&outgoing.run, &executors) {
+                unrouted.push(UnroutedRun::refused(outgoing));
+            } else {
+                routed.extend(self.broadcast(outgoing, &executors).await);
+            }
         }
         self.note(chooser).await;
-        let (early, routed) = self.too_early(routed);
-        unrouted.extend(early.into_iter().map(|early| UnroutedRun::refused(early.outgoing)));
         self.no_executor_took(unrouted).await;
         Ok(routed)
     }
 
-    /// Takes out what a plain executor would get before its time, as nobody knew when the batch began that it is one of the app's, or
-    /// as another one has refused the run. It is looked at again.
-    fn too_early(&self, routed: Vec<RoutedRun>) -> (Vec<RoutedRun>, Vec<RoutedRun>) {
-        let from = self.clock.now_ms() + PLAIN_LEAD_MS;
-        let is_early = |RoutedRun { outgoing, executor }: &RoutedRun| {
-            executor.plain && outgoing.run.due_time > from && outgoing.run.parent_id.is_none()
-        };
-        routed.into_iter().partition(is_early)
+    /// Whether a plain executor would get it before its time, as nobody knew when the batch began that it is one of the app's, or as
+    /// another one has refused the run. It is looked at again.
+    fn is_too_early(&self, run: &Run, executors: &[Arc<Executor>]) -> bool {
+        run.due_time > self.clock.now_ms() + PLAIN_LEAD_MS && executors.iter().any(|executor| executor.plain)
     }
 
     /// What routing remembers, as far as this batch asks for it.
