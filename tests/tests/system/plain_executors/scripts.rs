@@ -274,7 +274,7 @@ async fn a_portal_writes_scripts(kind: Kind) {
     let unsaid = job(json!({ "id": 1, "glueSource": "", "executorParam": "x" }));
     assert_eq!(clerk.post_json("/jobinfo/update", &unsaid).await["code"], 200);
     let run = sent(&stand, &executor, task).await;
-    assert_eq!((&run["glueSource"], &run["executorParams"]), (&json!("echo 1\necho 2\n"), &json!("")));
+    assert_eq!((&run["glueSource"], &run["executorParams"]), (&json!("echo 1\necho 2\n"), &json!("x")));
     assert_eq!(stand.api.task(task).await["params"], "x");
     for change in [
         json!({ "id": 1, "glueSource": "echo 3" }),

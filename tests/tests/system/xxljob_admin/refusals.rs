@@ -102,7 +102,7 @@ async fn wrong_input_changes_nothing(kind: Kind) {
         (json!({ "executorRouteStrategy": "NEAREST" }), "executorRouteStrategy: `NEAREST`: it is none of FIRST, LAST"),
         (json!({ "executorBlockStrategy": "WAIT" }), "executorBlockStrategy: `WAIT`: it is none of SERIAL_EXECUTION"),
         (json!({ "misfireStrategy": "X" }), "misfireStrategy: `X`: it is none of DO_NOTHING"),
-        (json!({ "glueType": "GLUE_SHELL" }), "glueType: only BEAN"),
+        (json!({ "glueType": "GLUE_SHELL" }), "glueSource: is required"),
         (json!({ "jobCron": "every day" }), "jobCron: `every day`: "),
         (json!({ "jobCron": "0 0 0 31 2 ?" }), "jobCron: `0 0 0 31 2 ?`: "),
         (json!({ "scheduleType": "FIX_RATE", "scheduleConf": "soon" }), "scheduleConf: `soon`: "),
