@@ -20,6 +20,7 @@ export const PLATFORM_ONLY: ReadonlySet<string> = new Set([
   "quotas.edit",
   "nodes.read",
   "cluster.resume",
+  "clusters.read",
   "settings.read",
   "metrics.read",
 ]);

@@ -96,7 +96,8 @@ impl Shape {
             older_executor: dice
                 .happens("two releases side by side", 150)
                 .then(|| dice.between("which is of the release before", 0, 1) as usize),
-            long_runs: dice.happens("long runs", 250),
+            // They would pile up: a plain executor has one of a task at a time.
+            long_runs: dice.happens("long runs", 250) && plain_executors == 0,
             turns: dice.happens("turns on executors", 250),
             plain_executors: plain_executors as usize,
             plain_neighbours: dice.happens("neighbours have plain executors", 100),
