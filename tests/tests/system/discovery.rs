@@ -266,7 +266,9 @@ async fn a_nacos_that_is_away_changes_nothing(kind: Kind) {
     stand.await_addresses(&[&stays]).await;
     // Nor does a node that begins meanwhile take anything away.
     if kind != Kind::Sqlite {
-        stand.world.node("b", QUICK).await;
+        let servers = stand.nacos.url.clone();
+        let settings = [&[("nacos.servers", servers.as_str())], QUICK].concat();
+        stand.world.node("b", &settings).await;
     }
     pass(4.0).await;
     assert_eq!(stand.addresses().await, [bare(&stays)]);
