@@ -18,6 +18,7 @@ pub mod outcome;
 pub mod definitions;
 pub mod engine;
 pub mod live;
+pub mod response_body;
 pub mod settings;
 pub mod task_files;
 pub mod tls;

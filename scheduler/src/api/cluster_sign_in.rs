@@ -2,44 +2,40 @@
 //! sends the browser there with a challenge, that one sends it back with a code for one use within seconds, and this one asks it,
 //! over the link that it watches it by, whose code that is. Nothing that the browser carries says who it is.
 
-use super::account::{caller, cookie};
+use super::account::caller;
 use super::client_address::client_address;
 use super::console::Console;
 use super::guard;
 use super::input::Query;
 use super::needs::Needs;
 use super::operation::{Operation, get, post};
+use super::pending_sign_in::{Failure, PendingSignIn, is_here, refused};
 use super::people::target;
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
-use super::sign_on::{Failure, is_here, refused};
 use super::{Api, body};
-use crate::auth::{Caller, Denied, LoginContext, hash_of, new_secret};
+use crate::auth::{Caller, Denied, hash_of, new_secret};
 use crate::domain::access::{PLATFORM, is_user_name};
 use crate::domain::audit::Target;
 use crate::domain::{AccessScope, Action, AppId, Permission};
 use crate::store::{SignInCode, UserFilter, UserView};
-use actix_web::cookie::time::Duration;
-use actix_web::cookie::{Cookie, SameSite};
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use carillon_protocol::sign::matches;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use url::{Url, form_urlencoded};
+use url::Url;
 use utoipa::{IntoParams, ToSchema};
 
-/// What the browser keeps between the steps: state, verifier, return path and the other cluster.
-const PENDING_COOKIE: &str = "carillon_cluster_sign_in";
-
-/// Path of the steps here; the cookie goes nowhere else.
+/// Path of the steps here.
 const PENDING_PATH: &str = "/api/v1/login/cluster";
+
+/// Between the steps: state, verifier, return path and the other cluster.
+const PENDING: PendingSignIn =
+    PendingSignIn { cookie: "carillon_cluster_sign_in", path: PENDING_PATH, place_of_return_path: 2 };
 
 /// Path of the step at the other cluster.
 const ELSEWHERE_PATH: &str = "/api/v1/login/elsewhere";
-
-/// Time for all steps.
-const PENDING_MAX: Duration = Duration::minutes(10);
 
 /// A code is good for so long, ms: the browser and this cluster need it at once.
 const CODE_MS: i64 = 30_000;
@@ -166,10 +162,7 @@ fn to_other(api: &Api, address: &str, from: &str, return_to: &str) -> Result<Htt
     let query = [("to", api.cluster_name.as_str()), ("state", &state), ("challenge", &hash_of(&verifier))];
     let url = api.clusters.page(from, true, ELSEWHERE_PATH, &query);
     let url = url.ok_or_else(|| Failure::new("provider", unknown(from)))?;
-    // Cookies are read unescaped. A return path has no `~`.
-    let escape = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    let kept = format!("{state}~{verifier}~{}~{}", escape(return_to), escape(from));
-    Ok(to_page(&url).cookie(pending_cookie(api, kept, PENDING_MAX)).finish())
+    Ok(to_page(&url).cookie(PENDING.keep(api, [&state, &verifier, return_to, from])).finish())
 }
 
 fn to_page(url: &Url) -> actix_web::HttpResponseBuilder {
@@ -180,17 +173,6 @@ fn to_page(url: &Url) -> actix_web::HttpResponseBuilder {
 
 fn unknown(cluster: &str) -> Problem {
     RequestRefusal::NoClusterSignIn { cluster: cluster.chars().take(64).collect() }.into()
-}
-
-fn pending_cookie(api: &Api, value: String, age: Duration) -> Cookie<'static> {
-    Cookie::build(PENDING_COOKIE, value)
-        .path(PENDING_PATH)
-        .http_only(true)
-        // The other cluster leads back here.
-        .same_site(SameSite::Lax)
-        .secure(api.secure_cookie)
-        .max_age(age)
-        .finish()
 }
 
 /// At the cluster where somebody is signed in.
@@ -299,7 +281,7 @@ async fn from_other(
 ) -> Result<HttpResponse, Failure> {
     api.authenticator.admit_sign_on(address)?;
     let Callback { code, state, error } = query.map_err(|problem| Failure::new("provider", problem))?.0;
-    let (verifier, return_to, from) = pending_of(request, state.as_deref())?;
+    let [_, verifier, return_to, from] = PENDING.kept(request, state.as_deref())?;
     let denied = || {
         let detail =
             format!("cluster {from} did not sign you in: sign in there first, as a user who may see other clusters");
@@ -314,18 +296,10 @@ async fn from_other(
         let name: String = vouched.name.chars().take(64).collect();
         tracing::warn!(name, cluster = from, address, "sign-in refused: no such account, or another user's");
     })?;
-    let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-    let now = api.engine.clock.now_ms();
-    let visit = LoginContext { address, agent, number: api.engine.ids.next(now) };
     let change = (None, Some(json!({ "cluster": from }).to_string()));
     let who = caller(&user, address);
     let note = api.note(&who, Action::FinishClusterSignIn, user.tenant_id, target(&user), change);
-    let signed_in = api.authenticator.begin(user, &visit, note, now).await?;
-    Ok(HttpResponse::SeeOther()
-        .cookie(cookie(api, signed_in.token))
-        .cookie(pending_cookie(api, String::new(), Duration::ZERO))
-        .insert_header((header::LOCATION, return_to))
-        .finish())
+    PENDING.end(api, request, (address, return_to), user, note).await
 }
 
 /// The account here of a user of another cluster: of the same name, and the same or no user of a provider of single sign-on.
@@ -342,21 +316,4 @@ async fn account(api: &Api, name: &str, subject: &str) -> Result<UserView, Failu
         return Err(no("the account of your name here belongs to another user of single sign-on, or to none"));
     }
     Ok(user)
-}
-
-/// What this browser was sent away with: verifier, return path, the other cluster. An answer to another browser's request is refused, so
-/// that no one is signed in as someone else without noticing.
-fn pending_of(request: &HttpRequest, state: Option<&str>) -> Result<(String, String, String), Failure> {
-    let gone = |word| {
-        let detail = "this browser did not start this sign-in, or started it more than ten minutes ago; begin again";
-        move || Failure::new(word, refused(detail))
-    };
-    let kept = request.cookie(PENDING_COOKIE).ok_or_else(gone("expired"))?;
-    let another = gone("state");
-    let parts: Vec<&str> = kept.value().splitn(4, '~').collect();
-    let [sent, verifier, return_to, from] = parts[..] else { return Err(another()) };
-    if sent.is_empty() || !matches(sent, state.unwrap_or_default()) || !is_here(return_to) {
-        return Err(another());
-    }
-    Ok((verifier.to_owned(), return_to.to_owned(), from.to_owned()))
 }

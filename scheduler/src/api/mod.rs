@@ -39,6 +39,7 @@ mod operation;
 mod origins;
 mod parents;
 mod past;
+mod pending_sign_in;
 mod people;
 mod problem;
 mod quotas;

@@ -3,6 +3,7 @@
 //! know again travels in a cookie of the browser, so any node can do the second.
 
 use super::sign_on::{Identity, Pending, SignOnSettings};
+use crate::response_body::{Unread, read_within};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::sign::matches;
 use openidconnect::core::{
@@ -182,13 +183,10 @@ impl Provider {
 
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, CallError> {
         let mut answer = self.http.execute(reqwest::Request::try_from(request)?).await?;
-        let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await? {
-            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-                return Err(CallError::TooLong);
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let body = read_within(&mut answer, ANSWER_BYTES_MAX).await.map_err(|unread| match unread {
+            Unread::TooLong => CallError::TooLong,
+            Unread::Broken(error) => error.into(),
+        })?;
         let mut response = HttpResponse::new(body);
         *response.status_mut() = answer.status();
         *response.headers_mut() = std::mem::take(answer.headers_mut());

@@ -3,6 +3,7 @@
 use super::contexts;
 use super::credentials::{Credentials, refused};
 use super::exit::Exit;
+use crate::response_body::{Unread, read_within};
 use crate::tls;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
@@ -342,14 +343,10 @@ impl Node {
     }
 
     async fn read(&self, mut reply: Response) -> anyhow::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        while let Some(part) = reply.chunk().await.map_err(|error| self.unanswered(error))? {
-            text.extend_from_slice(&part);
-            if text.len() > ANSWER_BYTES_MAX {
-                return Err(anyhow!("the node at {} answers with more than {ANSWER_BYTES_MAX} bytes", self.base));
-            }
-        }
-        Ok(text)
+        read_within(&mut reply, ANSWER_BYTES_MAX).await.map_err(|unread| match unread {
+            Unread::TooLong => anyhow!("the node at {} answers with more than {ANSWER_BYTES_MAX} bytes", self.base),
+            Unread::Broken(error) => self.unanswered(error),
+        })
     }
 
     /// The items of a list, at most `most`, and whether there may be more. A paged list has a parameter for the start

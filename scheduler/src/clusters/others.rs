@@ -3,6 +3,7 @@
 use super::figures::{ClusterFigures, Nodes, Statistics};
 use super::settings::OtherClusterSettings;
 use crate::cluster::Clock;
+use crate::response_body::{Unread, read_within};
 use anyhow::{Context, anyhow, ensure};
 use futures_util::future::join_all;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -221,10 +222,9 @@ async fn read<T: DeserializeOwned>(door: &Door, request: RequestBuilder, path: &
     let request = request.header(AUTHORIZATION, token);
     let mut answer = request.send().await.map_err(reqwest::Error::without_url)?;
     ensure!(answer.status().is_success(), "{path} answered {}", answer.status());
-    let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(reqwest::Error::without_url)? {
-        ensure!(body.len() + chunk.len() <= ANSWER_BYTES_MAX, "{path} answered more than {ANSWER_BYTES_MAX} bytes");
-        body.extend_from_slice(&chunk);
-    }
+    let body = read_within(&mut answer, ANSWER_BYTES_MAX).await.map_err(|unread| match unread {
+        Unread::TooLong => anyhow!("{path} answered more than {ANSWER_BYTES_MAX} bytes"),
+        Unread::Broken(error) => error.without_url().into(),
+    })?;
     serde_json::from_slice(&body).with_context(|| format!("the answer of {path} cannot be read"))
 }

@@ -4,6 +4,7 @@ use super::answers::{self, Instances};
 use super::settings::{NacosSettings, base_of};
 use crate::auth::AddressRule;
 use crate::domain::discovery::NacosService;
+use crate::response_body::{Unread, read_within};
 use anyhow::Context;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Method, Request, StatusCode, redirect};
@@ -226,13 +227,10 @@ impl Nacos {
         // With everything behind it: reqwest's own text hides the cause.
         let why = |error: reqwest::Error| format!("{:#}", anyhow::Error::new(error.without_url()));
         let mut response = self.http.execute(request).await.map_err(why)?;
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(why)? {
-            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-                return Err(format!("its answer has more than {ANSWER_BYTES_MAX} bytes"));
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let body = read_within(&mut response, ANSWER_BYTES_MAX).await.map_err(|unread| match unread {
+            Unread::TooLong => format!("its answer has more than {ANSWER_BYTES_MAX} bytes"),
+            Unread::Broken(error) => why(error),
+        })?;
         Ok((response.status(), body))
     }
 }

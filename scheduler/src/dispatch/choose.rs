@@ -57,7 +57,7 @@ impl<S: ClusterStore + DispatchStore + PlanStore + PermitStore + OutcomeStore + 
     /// Whether a plain executor would get it before its time, as nobody knew when the batch began that it is one of the app's, or as
     /// another one has refused the run. It is looked at again.
     fn is_too_early(&self, run: &Run, executors: &[Arc<Executor>]) -> bool {
-        run.due_time > self.clock.now_ms() + PLAIN_LEAD_MS && executors.iter().any(|executor| executor.plain)
+        executors.iter().any(|executor| executor.plain) && run.due_time > self.clock.now_ms() + PLAIN_LEAD_MS
     }
 
     /// What routing remembers, as far as this batch asks for it.

@@ -4,6 +4,7 @@ use super::carrier::{Carrier, Uncarried};
 use super::signed::{SignedTransport, TransportParts};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
+use crate::response_body::{Unread, read_within};
 use crate::store::SqlStore;
 use async_trait::async_trait;
 use carillon_protocol::EXECUTOR_POOL_IDLE;
@@ -96,13 +97,10 @@ impl Carrier for HttpCarrier {
         })?;
         let status = response.status().as_u16();
         let signature = signature(response.headers());
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| unknown(&error))? {
-            if body.len() + chunk.len() > bytes_max {
-                return Err(Uncarried::Unknown("the reply is too large".to_owned()));
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let body = read_within(&mut response, bytes_max).await.map_err(|unread| match unread {
+            Unread::TooLong => Uncarried::Unknown("the reply is too large".to_owned()),
+            Unread::Broken(error) => unknown(&error),
+        })?;
         Ok(Answer { status, signature, wait: None, body: body.into() })
     }
 }

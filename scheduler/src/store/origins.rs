@@ -6,7 +6,7 @@ use super::row::from_row;
 use super::sql::ID;
 use super::sql_store::{Transaction, retrying};
 use super::values::{list, to_json};
-use super::xxljob::{JOB_NUMBERS, JOB_NUMBERS_ADD, take};
+use super::xxljob::{APP_NUMBERS_BEGIN, JOB_NUMBERS, JOB_NUMBERS_ADD, take};
 use super::{Result, SqlStore, StoreError};
 use crate::domain::import::JOB_NUMBER_MAX;
 use crate::domain::{AppId, Refusal, TaskId, TenantId};
@@ -29,10 +29,6 @@ statements!(
     JOB_NUMBERS_TAKEN = |d| format!(
         "SELECT x.number FROM {} xxljob_task x ON x.number = v.n_id WHERE x.tenant_id = {{2}}",
         d.batch(1, ID)
-    ),
-    APP_NUMBERS_BEGIN = |d| format!(
-        "INSERT INTO xxljob_app_last (tenant_id, last_app) VALUES ({{1}}, 0) {}",
-        d.or_ignore("xxljob_app_last", "tenant_id")
     ),
     APP_NUMBERS_RAISE = |_| {
         "UPDATE xxljob_app_last SET last_app = CASE WHEN last_app < {2} THEN {2} ELSE last_app END WHERE tenant_id = {1}"

@@ -24,6 +24,10 @@ statements!(
         d.rows(1, ID),
         d.or_ignore("xxljob_number", "tenant_id")
     ),
+    APP_NUMBERS_BEGIN = |d| format!(
+        "INSERT INTO xxljob_app_last (tenant_id, last_app) VALUES ({{1}}, 0) {}",
+        d.or_ignore("xxljob_app_last", "tenant_id")
+    ),
     JOB_NUMBER_LAST = |_| "SELECT last_task FROM xxljob_number WHERE tenant_id = {1}".into(),
     JOB_NUMBERS_ADD = |d| format!(
         "INSERT INTO xxljob_task (task_id, tenant_id, app_id, number) SELECT v.n_task_id, v.n_tenant_id, v.n_app_id, \

@@ -6,6 +6,7 @@ use super::row::{FromRow as _, Read, column, from_row, or_default};
 use super::sql_store::{read_all, retrying};
 use super::task_views::views_with;
 use super::values::to_word;
+use super::xxljob::APP_NUMBERS_BEGIN;
 use super::{BATCH_MAX, JobNumberStore as _, Result, SqlStore, TaskView};
 use crate::domain::task::ParentOutcome;
 use crate::domain::xxljob::GlueType;
@@ -293,10 +294,6 @@ impl SqlStore {
 
     async fn number_apps_of(&self, tenant_id: TenantId, apps: &[AppId]) -> Result<()> {
         let take = sql!("UPDATE xxljob_app_last SET last_app = last_app + 1 WHERE tenant_id = {1}");
-        let begin = sql!(|d| format!(
-            "INSERT INTO xxljob_app_last (tenant_id, last_app) VALUES ({{1}}, 0) {}",
-            d.or_ignore("xxljob_app_last", "tenant_id")
-        ));
         let number = sql!(
             "INSERT INTO xxljob_app (app_id, tenant_id, number) SELECT {2}, l.tenant_id, l.last_app FROM xxljob_app_last l \
              WHERE l.tenant_id = {1} AND NOT EXISTS (SELECT 1 FROM xxljob_app x WHERE x.app_id = {2})"
@@ -305,7 +302,7 @@ impl SqlStore {
         for app in apps {
             // Its row is held from here on: whoever numbers the same app comes later, and finds it numbered.
             if tx.execute(&take, [tenant_id.into()]).await? == 0 {
-                tx.execute(&begin, [tenant_id.into()]).await?;
+                tx.execute(&APP_NUMBERS_BEGIN, [tenant_id.into()]).await?;
                 tx.execute(&take, [tenant_id.into()]).await?;
             }
             tx.execute(&number, [tenant_id.into(), (*app).into()]).await?;

@@ -303,6 +303,11 @@ async fn old_runs_come_over_once(kind: Kind) {
     let again = imported(&world, &source.database, "xxl-job", &args).await;
     assert_eq!(again["runs"], runs(0, 4), "{again}");
     assert_eq!(of(1).await, first);
+    // More than a node takes at once.
+    let wordy = |id: i64| ForeignLog { handle_msg: "行".repeat(3_000), ..log(id, 2, day + id * 1_000, (200, 500)) };
+    source.insert_logs(&(100..200).map(wordy).collect::<Vec<_>>()).await;
+    let more = imported(&world, &source.database, "xxl-job", &args).await;
+    assert_eq!(more["runs"], runs(100, 4), "{more}");
     let wrong = import(&world, &source.database, "xxl-job", &["--tenant", "shop", "--runs", "0"]).await;
     assert_eq!(wrong.status.code(), Some(2));
 }

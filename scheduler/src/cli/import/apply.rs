@@ -1,6 +1,7 @@
 //! Sends a document to a node: tenants, apps, tasks, their origins, users, in this order. Each step can be repeated.
 
 use super::args::How;
+use super::calls::{calls, first_chars};
 use super::here::{Tenant, text};
 use super::people;
 use super::plan::{Planned, parents, plan};
@@ -71,10 +72,6 @@ async fn places(
 /// Descriptions have 1,000 characters at most.
 fn cut(text: &str) -> String {
     first_chars(text, 1_000)
-}
-
-fn first_chars(text: &str, most: usize) -> String {
-    text.chars().filter(|c| *c != '\0').take(most).collect()
 }
 
 /// The numbers by which scripts know the apps of a tenant, each once.
@@ -168,7 +165,7 @@ async fn tasks(
     for (tenant, items) in origins {
         let mut numbers = app_numbers(document, tenant, here.get(tenant));
         numbers.truncate(ORIGINS_MAX);
-        for items in items.chunks(ORIGINS_MAX) {
+        for items in calls(items, ORIGINS_MAX) {
             let body = json!({ "items": items, "apps": mem::take(&mut numbers) });
             node.answer(ApiRequest::put(["tenants", tenant, "origins"]).body(body)).await?;
         }

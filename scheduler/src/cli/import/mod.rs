@@ -7,6 +7,7 @@
 mod apply;
 mod args;
 mod both;
+mod calls;
 mod here;
 mod old_runs;
 mod people;

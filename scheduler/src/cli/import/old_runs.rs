@@ -1,5 +1,6 @@
 //! Runs of an xxl-job that have ended, of the last days: read page by page, and written among those of their tasks.
 
+use super::calls::calls;
 use super::here::Tenant;
 use super::report::Runs;
 use super::source::SourceArgs;
@@ -11,9 +12,6 @@ use crate::store::foreign::FOREIGN_PAGE_MAX;
 use serde_json::{Value, json};
 
 const DAY_MS: i64 = 86_400_000;
-
-/// Most bytes of messages in one call; the node takes bodies of 4 MiB.
-const CALL_BYTES_MAX: usize = 1 << 20;
 
 /// Brings the runs of the last `days` over; those of tasks that are not here are counted only.
 pub async fn bring(node: &Node, source: &SourceArgs, (name, tenant): (&str, &str), days: u16) -> anyhow::Result<Runs> {
@@ -35,7 +33,7 @@ pub async fn bring(node: &Node, source: &SourceArgs, (name, tenant): (&str, &str
                 continue;
             };
             match here.origins.get(&run.origin) {
-                Some(task) => items.push((run.message.len(), item(task, &run))),
+                Some(task) => items.push(item(task, &run)),
                 None => runs.without_task += 1,
             }
         }
@@ -52,21 +50,8 @@ fn item(task: &str, run: &ImportRun) -> Value {
     })
 }
 
-async fn send(node: &Node, tenant: &str, items: Vec<(usize, Value)>, runs: &mut Runs) -> anyhow::Result<()> {
-    let (mut call, mut bytes) = (Vec::new(), 0);
-    let mut calls = Vec::new();
-    for (size, item) in items {
-        if call.len() == OLD_RUNS_MAX || (bytes + size > CALL_BYTES_MAX && !call.is_empty()) {
-            calls.push(std::mem::take(&mut call));
-            bytes = 0;
-        }
-        bytes += size;
-        call.push(item);
-    }
-    if !call.is_empty() {
-        calls.push(call);
-    }
-    for call in calls {
+async fn send(node: &Node, tenant: &str, items: Vec<Value>, runs: &mut Runs) -> anyhow::Result<()> {
+    for call in calls(items, OLD_RUNS_MAX) {
         let count = call.len() as u64;
         let ask = ApiRequest::post(["tenants", tenant, "origins", "runs"]).body(json!({ "items": call }));
         let written = node.answer(ask).await?["written"].as_u64().unwrap_or_default();

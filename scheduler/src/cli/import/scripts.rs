@@ -1,10 +1,12 @@
 //! Scripts of tasks, with their versions.
 
+use super::calls::first_chars;
 use super::here::Tenant;
 use super::plan::Planned;
 use super::report::Report;
 use crate::cli::node::{ApiRequest, Node};
 use crate::domain::import::{Effect, GlueVersion, ImportDocument, ImportGlue, Uncarried};
+use crate::domain::xxljob::REMARK_CHARS_MAX;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,7 +90,8 @@ async fn write(
     versions: &[&GlueVersion],
 ) -> anyhow::Result<Result<(), String>> {
     for GlueVersion { source, remark, at } in versions {
-        let mut body = json!({ "glue_type": glue.glue_type, "source": source, "remark": cut(remark) });
+        let mut body =
+            json!({ "glue_type": glue.glue_type, "source": source, "remark": first_chars(remark, REMARK_CHARS_MAX) });
         if *at > 0 {
             body["updated_at"] = Value::from(*at);
         }
@@ -102,9 +105,4 @@ async fn write(
         }
     }
     Ok(Ok(()))
-}
-
-/// Remarks have 128 characters at most, there as here.
-fn cut(remark: &str) -> String {
-    remark.chars().filter(|c| *c != '\0').take(128).collect()
 }
